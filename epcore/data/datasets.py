@@ -1,9 +1,8 @@
 """The settings of data sets and of the files that they come from."""
 
-from pathlib import PurePosixPath
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from epcore.settings import Settings
 
@@ -31,13 +30,6 @@ class SourceFile(Settings):
     unpacked: str | None = Field(
         default=None, description="a folder below the data root that is as good as the file"
     )
-
-    @model_validator(mode="after")
-    def _inside(self) -> Self:
-        for path in (self.path, self.unpacked or "x"):
-            if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
-                raise ValueError("a path below the data root, without '..', is expected")
-        return self
 
 
 class Source(Settings):
