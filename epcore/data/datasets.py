@@ -92,7 +92,7 @@ class Pixels(Settings):
     processing: Literal["resize", "center-crop"] = Field(
         default="resize", description="squeeze the whole picture, or take the central square first"
     )
-    filter: Literal["bilinear", "bicubic", "lanczos", "box"] = Field(
+    filter: Literal["bilinear", "bicubic"] = Field(
         default="bilinear",
         description="Pillow's filter; it weighs all pixels that a new one covers",
     )
@@ -114,9 +114,6 @@ class RandomSplit(PerSplit):
 class GlyphPictures(DataSetSettings):
     """Characters drawn from a seed; see `epcore.data.builders.glyphs`."""
 
-    shared_images: Literal["refuse"] = Field(
-        default="refuse", description="an image that two splits have is an error"
-    )
     selection: Literal["mini", "tiered", "fine", "large"] = Field(
         description="which characters: 100 classes, classes split by script, letters that differ "
         "in a diacritic, or 1000 classes"

@@ -7,8 +7,9 @@ time of change and checksum. Builders open no file of a source but through its r
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from epcore.data.config import Split
 from epcore.errors import UserError
 from epcore.files import check_exists
 
@@ -49,6 +50,10 @@ class Sources:
                 "--receipt again",
             )
         return path
+
+    def lists(self, source: str) -> dict[Split, Path]:
+        """The list of each split, which keys the source's files: upstream train, val and test."""
+        return {split: self.path(source, split) for split in get_args(Split)}
 
     def checksums(self) -> dict[str, Any]:
         """What store.json keeps: each file's name and checksum."""

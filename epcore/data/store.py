@@ -11,7 +11,7 @@ A store is a folder of four files:
 
 import json
 import zlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -151,7 +151,8 @@ def write_store(
         if shared_images == "leave-out" and repeated.shared:
             rows_left = np.delete(np.arange(rows), [row for row, _ in repeated.shared])
             labels, checksums = labels[rows_left], checksums[rows_left]
-            _check_left(name, contents, labels, pairs_file)
+            counts = np.bincount(labels, minlength=len(contents.classes)).tolist()
+            check_classes(name, replace(contents, counts=counts))
             _keep(temporary, rows_left)
         # An old description must not vouch for new pixels, should the next lines never run.
         (directory / "store.json").unlink(missing_ok=True)
@@ -169,18 +170,6 @@ def write_store(
         "provenance": contents.facts,
     }
     write_text(directory / "store.json", json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
-
-
-def _check_left(name: str, contents: Contents, labels: np.ndarray, listed: Path) -> None:
-    """Raises `UserError` if a class has no image left; `labels` are those of the images left."""
-    counts = np.bincount(labels, minlength=len(contents.classes))
-    if counts.min() == 0:
-        empty = contents.classes[int(counts.argmin())]
-        raise UserError(
-            f"data set {name}: later splits have all images of class {empty.name!r} of "
-            f"{empty.split}, and none is left without them",
-            f"{listed} lists them: remove the class",
-        )
 
 
 def _keep(path: Path, rows: np.ndarray) -> None:

@@ -13,7 +13,6 @@ from epcore.data import pickles
 from epcore.data.archives import files_of_tar
 from epcore.data.contents import Contents, ImageClass
 from epcore.data.datasets import CifarData
-from epcore.data.lists import read_lists
 from epcore.data.sources import Sources
 
 SIZE = 32
@@ -28,7 +27,7 @@ def contents(dataset: CifarData, sources: Sources) -> Contents:
     names, groups, fine, coarse, images = read(archive)
     group_of = dict(zip(fine.tolist(), coarse.tolist(), strict=True))
     classes = []
-    for split, path in read_lists(sources, dataset.lists).items():
+    for split, path in sources.lists(dataset.lists).items():
         class_entries = json.loads(path.read_text(encoding="utf-8"))
         # FC100 lists super-classes, CIFAR-FS pairs of super-class and class.
         class_names = {entry if isinstance(entry, str) else entry[1] for entry in class_entries}

@@ -13,7 +13,6 @@ from epcore.data.builders.mini_imagenet import read_ranks
 from epcore.data.config import Split
 from epcore.data.contents import Contents, ImageClass
 from epcore.data.datasets import MiniImageNetPickles
-from epcore.data.lists import read_lists
 from epcore.data.sources import Sources
 from epcore.errors import UserError
 
@@ -28,7 +27,7 @@ def contents(dataset: MiniImageNetPickles, sources: Sources) -> Contents:
     """
     expected = {
         split: {synset: len(ranks) for synset, ranks in read_ranks(path).items()}
-        for split, path in read_lists(sources, dataset.lists).items()
+        for split, path in sources.lists(dataset.lists).items()
     }
     classes = [ImageClass(name, split) for split, counts in expected.items() for name in counts]
     counts = [count for split_counts in expected.values() for count in split_counts.values()]
