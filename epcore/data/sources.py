@@ -41,9 +41,8 @@ class Sources:
         except KeyError:
             raise UserError(f"no receipt names {key!r} of the source {source!r}") from None
         path = Path(entry["path"])
-        if not path.exists() or (
-            "size" in entry and stamp(path) != {k: entry.get(k) for k in STAMP}
-        ):
+        is_file = "size" in entry
+        if not path.exists() or (is_file and not stamp(path).items() <= entry.items()):
             raise UserError(
                 f"{path} is not the file that was verified: it moved or changed since",
                 f"delete the receipt of {source} and run `epcore fetch {source}` with "
@@ -66,9 +65,6 @@ class Sources:
             }
             for source, files in self.receipts.items()
         }
-
-
-STAMP = ("size", "changed_ns")
 
 
 def stamp(path: Path) -> dict[str, int]:

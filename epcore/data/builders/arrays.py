@@ -66,7 +66,8 @@ def _read(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
             f"{path} does not exist", "put the file there or mend the data set's `path`"
         )
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        # numpy leaves a damaged file that it opened itself open.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             present = {name: arrays[name] for name in names if name in arrays}
             two_splits = "split" in arrays and "split" not in names
     except Exception as error:  # zipfile, zlib and numpy each raise their own

@@ -312,13 +312,6 @@ def test_a_folder_in_a_class_folder_is_not_called_something_to_remove(tmp_path):
     )
 
 
-def test_a_file_that_is_no_image_is_named_in_a_drawn_split_too(tmp_path):
-    source = unsplit(tmp_path / "mine")
-    (source / "images" / "class 0" / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match=r"class 0/notes\.txt cannot be read as an image"):
-        drawn(source, tmp_path / "packed", seed=0)
-
-
 def test_a_folder_without_images_is_told_what_belongs_there(tmp_path):
     (tmp_path / "mine").mkdir()
     remedy = "put a folder for each class there"
