@@ -106,15 +106,9 @@ def to_array(picture: Image.Image, size: int, pixels: Pixels) -> np.ndarray:
 def to_rgb(picture: Image.Image) -> Image.Image:
     """A picture in RGB; what is transparent lies on white."""
     if picture.has_transparency_data:
-        return _on_white(picture)
-    return picture if picture.mode == "RGB" else picture.convert("RGB")
-
-
-def _on_white(picture: Image.Image) -> Image.Image:
-    if picture.mode != "RGBA":
-        picture = picture.convert("RGBA")
-    white = Image.new("RGBA", picture.size, "white")
-    return Image.alpha_composite(white, picture).convert("RGB")
+        white = Image.new("RGBA", picture.size, "white")
+        picture = Image.alpha_composite(white, picture.convert("RGBA"))
+    return picture.convert("RGB")
 
 
 def decode_all(
