@@ -3,8 +3,8 @@
 They hold mappings, lists, texts, whole numbers and arrays of plain numbers or texts. `load` follows
 the opcodes that these take, as `pickletools` lists them, and refuses all others. The functions and
 classes that a pickle may name have stand-ins here, because numpy's own trust their arguments.
-Python's unpickler would need a pass over the opcodes before it: a few bytes make it claim gigabytes
-for its memo, and a tuple of tuples as a key takes it for ever to hash.
+Python's unpickler would need a pass over the opcodes before it: a few bytes make it claim
+gigabytes, and a key of many tuples in tuples ends the process that hashes it.
 """
 
 import math
