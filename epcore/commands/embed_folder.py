@@ -56,10 +56,10 @@ def labeled_pictures(images: Path) -> dict[str, list[Path]]:
         UserError: if a class has none, or there is anything but folders of pictures.
     """
     classes = class_folders(images)
-    empty = [str(images / name) for name, files in classes.items() if not files]
+    empty = [str(images / name) for name, paths in classes.items() if not paths]
     if empty:
         raise UserError(f"{empty[0]} has no pictures", "put some there, or remove it")
-    return {name: [images / name / file for file in files] for name, files in classes.items()}
+    return classes
 
 
 def run(images: Path, out: Path, batch: int, **network: Any) -> None:

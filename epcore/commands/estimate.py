@@ -72,7 +72,7 @@ def _base_images(plan: Plan, dataset: str) -> int:
     if isinstance(settings, GlyphPictures):
         from epcore.data.builders.glyph_classes import select_classes
 
-        classes = sum(c.image_class.split == "base" for c in select_classes(settings.selection))
+        classes = sum(c.split == "base" for c in select_classes(settings.selection).values())
         return classes * settings.images_per_class.base
     published = getattr(settings, "expected", None)
     return published.images.base if published and published.images else 0

@@ -1,6 +1,5 @@
 """What a builder finds in a data set's files, before it is packed."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -62,12 +61,14 @@ class Contents:
 def check_classes(name: str, contents: Contents) -> None:
     """Base, val and novel share no class, none is empty, and every class has an image."""
     classes = contents.classes
-    shared = [c for c, count in Counter(c.name for c in classes).items() if count > 1]
-    if shared:
-        raise UserError(
-            f"data set {name}: class {shared[0]!r} is listed twice or more",
-            "base, val and novel must be disjoint: keep each class in one split",
-        )
+    splits: dict[str, str] = {}
+    for c in classes:
+        if c.name in splits:
+            raise UserError(
+                f"data set {name}: class {c.name!r} is in {splits[c.name]} and in {c.split}",
+                "base, val and novel must be disjoint: keep each class in one split",
+            )
+        splits[c.name] = c.split
     for split in get_args(Split):
         if not any(c.split == split for c in classes):
             raise UserError(f"data set {name}: no class in split {split!r}", "give it some")

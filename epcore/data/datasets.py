@@ -1,9 +1,8 @@
 """The settings of data sets and of the files that they come from."""
 
-from pathlib import PurePosixPath
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from epcore.settings import Settings
 
@@ -31,13 +30,6 @@ class SourceFile(Settings):
     unpacked: str | None = Field(
         default=None, description="a folder below the data root that is as good as the file"
     )
-
-    @model_validator(mode="after")
-    def _inside(self) -> Self:
-        for path in (self.path, self.unpacked or "x"):
-            if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
-                raise ValueError("a path below the data root, without '..', is expected")
-        return self
 
 
 class Source(Settings):
@@ -100,7 +92,7 @@ class Pixels(Settings):
     processing: Literal["resize", "center-crop"] = Field(
         default="resize", description="squeeze the whole picture, or take the central square first"
     )
-    filter: Literal["bilinear", "bicubic", "lanczos", "box"] = Field(
+    filter: Literal["bilinear", "bicubic"] = Field(
         default="bilinear",
         description="Pillow's filter; it weighs all pixels that a new one covers",
     )
@@ -122,9 +114,6 @@ class RandomSplit(PerSplit):
 class GlyphPictures(DataSetSettings):
     """Characters drawn from a seed; see `epcore.data.builders.glyphs`."""
 
-    shared_images: Literal["refuse"] = Field(
-        default="refuse", description="an image that two splits have is an error"
-    )
     selection: Literal["mini", "tiered", "fine", "large"] = Field(
         description="which characters: 100 classes, classes split by script, letters that differ "
         "in a diacritic, or 1000 classes"

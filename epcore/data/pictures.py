@@ -18,12 +18,6 @@ from epcore.errors import UserError
 FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 MOST_PIXELS = 89_478_485  # from which on Pillow warns; up to 12 bytes each while they are read
 Read = TypeVar("Read")
-FILTERS = {
-    "bilinear": Image.Resampling.BILINEAR,
-    "bicubic": Image.Resampling.BICUBIC,
-    "lanczos": Image.Resampling.LANCZOS,
-    "box": Image.Resampling.BOX,
-}
 # What EXIF calls the orientation of a picture, and what turns it upright.
 UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -106,21 +100,15 @@ def to_array(picture: Image.Image, size: int, pixels: Pixels) -> np.ndarray:
         # Half less half, each rounded down, as TADAM did.
         x, top = (length // 2 - side // 2 for length in picture.size)
         picture = picture.crop((x, top, x + side, top + side))
-    return np.asarray(picture.resize((size, size), FILTERS[pixels.filter]))
+    return np.asarray(picture.resize((size, size), Image.Resampling[pixels.filter.upper()]))
 
 
 def to_rgb(picture: Image.Image) -> Image.Image:
     """A picture in RGB; what is transparent lies on white."""
     if picture.has_transparency_data:
-        return _on_white(picture)
-    return picture if picture.mode == "RGB" else picture.convert("RGB")
-
-
-def _on_white(picture: Image.Image) -> Image.Image:
-    if picture.mode != "RGBA":
-        picture = picture.convert("RGBA")
-    white = Image.new("RGBA", picture.size, "white")
-    return Image.alpha_composite(white, picture).convert("RGB")
+        white = Image.new("RGBA", picture.size, "white")
+        picture = Image.alpha_composite(white, picture.convert("RGBA"))
+    return picture.convert("RGB")
 
 
 def decode_all(

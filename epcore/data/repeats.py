@@ -2,8 +2,9 @@
 
 import csv
 import hashlib
-from collections.abc import Iterable
+from collections import defaultdict
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,7 +17,7 @@ from epcore.errors import UserError
 from epcore.files import atomic
 
 EXAMPLES = 3
-COLUMNS = ("image", "class", "split", "equals", "equals_class", "equals_split")
+COLUMNS = ["image", "class", "split", "equals", "equals_class", "equals_split"]
 
 
 @dataclass(frozen=True)
@@ -25,117 +26,93 @@ class Repeated:
 
     Attributes:
         contents: the data set.
-        shared: int64 `(n, 2)`: rows of an image of base or val and of one that equals it, in the
-            last split that has one; the first column is ascending, no row is in it twice, and
-            without its images no two splits share any.
-        in_one_class: how many images have another one in their class that equals them.
-        in_two_classes: the same in another class of their split, and none later in their own.
+        shared: the row of an image of base or val, and that of one that equals it, in the last
+            split that has one; ascending. Without the first rows no two splits share an image.
+        counts: how many images have another one in their class that equals them; how many have
+            one in another class of their split, and none later in their own; how many are shared.
     """
 
     contents: Contents
-    shared: np.ndarray
-    in_one_class: int
-    in_two_classes: int
+    shared: list[tuple[int, int]]
+    counts: dict[str, int]
 
-    @property
-    def counts(self) -> dict[str, int]:
-        return {
-            "in_one_class": self.in_one_class,
-            "in_two_classes_of_a_split": self.in_two_classes,
-            "in_two_splits": len(self.shared),
-        }
-
-    @property
-    def shared_of(self) -> dict[str, int]:
-        """How many images of base and of val a later split has too."""
-        splits = [self.contents.class_of(row).split for row in self.shared[:, 0]]
-        return {split: splits.count(split) for split in ("base", "val")}
-
-    def pairs(self, rows: Iterable[np.ndarray]) -> list[list[str]]:
-        """What people call the images of some rows of `shared`."""
-        return [[self.contents.called(int(row)) for row in pair] for pair in rows]
-
-    def list_shared(self, path: Path) -> None:
-        """Writes all images that splits share, a pair a line; of none there is no file."""
-        if not len(self.shared):
-            path.unlink(missing_ok=True)
-            return
-        with atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-            lines = csv.writer(file, lineterminator="\n")
-            lines.writerow(COLUMNS)
-            for pair in self.shared:
-                cells: list[str] = []
-                for row in map(int, pair):
-                    image_class = self.contents.class_of(row)
-                    cells += [self.contents.called(row), image_class.name, image_class.split]
-                lines.writerow(cells)
-
-    def tell(self, name: str, listed: Path, treatment: SharedImages) -> None:
-        """Prints how many images occur twice, and what happens to images that splits share.
+    def report(self, name: str, path: Path, treatment: SharedImages) -> None:
+        """Writes all images that splits share to `path`, and prints what happens to them.
 
         Raises:
             UserError: if they are refused.
         """
-        examples = "; ".join(" is also ".join(pair) for pair in self.pairs(self.shared[:EXAMPLES]))
-        count, where_listed = len(self.shared), f"{listed} lists all pairs"
-        if count and treatment == "refuse":
+        path.unlink(missing_ok=True)
+        if self.shared:
+            lines = [self._described(row) + self._described(equal) for row, equal in self.shared]
+            with atomic(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+                csv.writer(file, lineterminator="\n").writerows([COLUMNS, *lines])
+        examples = "; ".join(map(" is also ".join, self._names()[:EXAMPLES]))
+        if self.shared and treatment == "refuse":
             raise UserError(
-                f"data set {name}: {count} images of base or val are in a later split too, "
-                f"pixel by pixel, such as: {examples}",
-                f"{where_listed}: remove the first of each, or set `shared_images: leave-out` "
-                "for the data set to be built without those",
+                f"data set {name}: {len(self.shared)} images of base or val are in a later split "
+                f"too, pixel by pixel, such as: {examples}",
+                f"{path} lists all pairs: remove the first of each, or set `shared_images: "
+                "leave-out` for the data set to be built without those",
             )
         for key, number in self.counts.items():
             if number:
                 location = key.replace("_", " ")
                 print(f"data set {name}: images that are there twice, {location}: {number}")
-        if count and treatment == "keep":
-            print(f"data set {name}: kept as published, such as: {examples}; {where_listed}")
-        elif count:
-            left_out = " and ".join(f"{n} of {split}" for split, n in self.shared_of.items() if n)
-            print(
-                f"data set {name}: left out, because a later split has them: {left_out}; "
-                f"{where_listed}"
-            )
+        if self.shared:
+            left_out = " and ".join(f"{n} of {split}" for split, n in self._by_split().items() if n)
+            happens = {
+                "keep": f"kept as published, such as: {examples}",
+                "leave-out": f"left out, because a later split has them: {left_out}",
+            }
+            print(f"data set {name}: {happens[treatment]}; {path} lists all pairs")
 
     def facts(self, treatment: SharedImages) -> dict[str, Any]:
         """The facts on repeated images in `store.json`."""
-        excluded = self.shared_of if treatment == "leave-out" else dict.fromkeys(self.shared_of, 0)
-        return self.counts | {"left_out": excluded, "shared": self.pairs(self.shared)}
+        by_split = self._by_split()
+        left_out = by_split if treatment == "leave-out" else dict.fromkeys(by_split, 0)
+        return self.counts | {"left_out": left_out, "shared": self._names()}
+
+    def _by_split(self) -> dict[str, int]:
+        """How many images of base and of val a later split has too."""
+        splits = [self.contents.class_of(row).split for row, _ in self.shared]
+        return {split: splits.count(split) for split in ("base", "val")}
+
+    def _names(self) -> list[list[str]]:
+        """What people call the images of each pair."""
+        return [[self.contents.called(row) for row in pair] for pair in self.shared]
+
+    def _described(self, row: int) -> list[str]:
+        image_class = self.contents.class_of(row)
+        return [self.contents.called(row), image_class.name, image_class.split]
 
 
-class Repeats:
-    """Remembers a digest of every image, 16 bytes each."""
+def find_repeats(contents: Contents, images: np.ndarray, checksums: np.ndarray) -> Repeated:
+    """The repeated images of a data set.
 
-    def __init__(self, contents: Contents) -> None:
-        self._contents = contents
-        self._digests = np.empty(len(contents.labels), dtype="S16")
-
-    def add(self, row: int, image: np.ndarray) -> None:
-        """Remembers the image `(size, size, 3)` of a row."""
-        digest = hashlib.blake2b(image.tobytes(), digest_size=15).digest()
-        # numpy drops zeros at the end of its byte strings.
-        self._digests[row] = digest + b"."
-
-    def result(self) -> Repeated:
-        """The repeated images of all that were added.
-
-        Within a split each image counts once with the next one that equals it.
-        """
-        labels, names = self._contents.labels, get_args(Split)
-        ranks = np.array([names.index(c.split) for c in self._contents.classes])[labels]
-        # Equal images stand together, those of the last split at their end, by row in each.
-        order = np.lexsort((ranks, self._digests))
-        equal = self._digests[order[1:]] == self._digests[order[:-1]]
-        ends = np.flatnonzero(np.append(~equal, True))
-        last = order[ends[np.searchsorted(ends, np.arange(len(order)))]]
-        earlier = ranks[order] < ranks[last]
-        shared = np.stack([order[earlier], last[earlier]], axis=1)
-        in_split = equal & (ranks[order[1:]] == ranks[order[:-1]])
-        in_class = in_split & (labels[order[1:]] == labels[order[:-1]])
-        return Repeated(
-            contents=self._contents,
-            shared=shared[np.argsort(shared[:, 0])],
-            in_one_class=int(in_class.sum()),
-            in_two_classes=int((in_split & ~in_class).sum()),
-        )
+    Args:
+        contents: the data set.
+        images: uint8 `(N, size, size, 3)`.
+        checksums: `(N,)`, equal for equal images; others that have one in common are told apart.
+    """
+    values, numbers = np.unique(checksums, return_counts=True)
+    rows_by_digest: dict[bytes, list[int]] = defaultdict(list)
+    for row in np.flatnonzero(np.isin(checksums, values[numbers > 1])).tolist():
+        rows_by_digest[hashlib.sha256(images[row]).digest()].append(row)
+    counts = {"in_one_class": 0, "in_two_classes_of_a_split": 0, "in_two_splits": 0}
+    shared = []
+    for rows in rows_by_digest.values():
+        rows.sort(key=lambda row: get_args(Split).index(contents.class_of(row).split))
+        classes = [contents.class_of(row) for row in rows]
+        for one, following in pairwise(classes):
+            if one == following:
+                counts["in_one_class"] += 1
+            elif one.split == following.split:
+                counts["in_two_classes_of_a_split"] += 1
+        shared += [
+            (row, rows[-1])
+            for row, image_class in zip(rows, classes, strict=True)
+            if image_class.split != classes[-1].split
+        ]
+    counts["in_two_splits"] = len(shared)
+    return Repeated(contents, sorted(shared), counts)

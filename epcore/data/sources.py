@@ -7,8 +7,9 @@ time of change and checksum. Builders open no file of a source but through its r
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from epcore.data.config import Split
 from epcore.errors import UserError
 from epcore.files import check_exists
 
@@ -21,17 +22,12 @@ class Sources:
 
     @classmethod
     def read(cls, paths: list[Path]) -> "Sources":
-        """Raises `UserError` if a receipt is missing or damaged."""
+        """Raises `UserError` if a receipt is missing."""
         receipts = {}
         for path in paths:
             check_exists(path, "receipt", "run `epcore fetch` with --receipt first")
-            try:
-                receipt = json.loads(path.read_text(encoding="utf-8"))
-                receipts[receipt["source"]] = receipt["files"]
-                for entry in receipt["files"].values():
-                    Path(entry["path"])
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise UserError(f"receipt {path} is damaged ({error})", "delete it") from None
+            receipt = json.loads(path.read_text(encoding="utf-8"))
+            receipts[receipt["source"]] = receipt["files"]
         return cls(receipts)
 
     def path(self, source: str, key: str) -> Path:
@@ -45,15 +41,18 @@ class Sources:
         except KeyError:
             raise UserError(f"no receipt names {key!r} of the source {source!r}") from None
         path = Path(entry["path"])
-        if not path.exists() or (
-            "size" in entry and stamp(path) != {k: entry.get(k) for k in STAMP}
-        ):
+        is_file = "size" in entry
+        if not path.exists() or (is_file and not stamp(path).items() <= entry.items()):
             raise UserError(
                 f"{path} is not the file that was verified: it moved or changed since",
                 f"delete the receipt of {source} and run `epcore fetch {source}` with "
                 "--receipt again",
             )
         return path
+
+    def lists(self, source: str) -> dict[Split, Path]:
+        """The list of each split, which keys the source's files: upstream train, val and test."""
+        return {split: self.path(source, split) for split in get_args(Split)}
 
     def checksums(self) -> dict[str, Any]:
         """What store.json keeps: each file's name and checksum."""
@@ -66,9 +65,6 @@ class Sources:
             }
             for source, files in self.receipts.items()
         }
-
-
-STAMP = ("size", "changed_ns")
 
 
 def stamp(path: Path) -> dict[str, int]:

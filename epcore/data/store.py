@@ -11,7 +11,7 @@ A store is a folder of four files:
 
 import json
 import zlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +20,13 @@ from tqdm import tqdm
 from epcore.data.config import Split
 from epcore.data.contents import Contents, ImageClass, check_classes
 from epcore.data.datasets import SharedImages
-from epcore.data.repeats import Repeats
+from epcore.data.repeats import find_repeats
 from epcore.errors import UserError
 from epcore.files import atomic, reserve, sha256, write_text
 
 SMALL = ("labels.npy", "checksums.npy")
 FILES = ("images.npy", *SMALL, "store.json")
+LISTED = "shared-images.csv"
 REMEDY = "delete the folder and run the same command again to rebuild it"
 
 
@@ -110,14 +111,14 @@ def write_store(
     image_size: int,
     shared_images: SharedImages = "refuse",
 ) -> None:
-    """Writes a store, image by image, in constant memory but for 20 bytes an image.
+    """Writes a store, image by image, in constant memory but for 4 bytes an image.
 
     Args:
         directory: the store's folder; its name is the data set's name.
         contents: what to pack.
         image_size: height and width in pixels.
         shared_images: what becomes of an image that two splits share; whatever it is, they are
-            all listed in `shared-images.csv` beside the store.
+            all listed in `LISTED` beside the store.
 
     Raises:
         UserError: if a class is in two splits, has no image, or a split is empty; if images are
@@ -133,26 +134,25 @@ def write_store(
     with atomic(directory / "images.npy") as temporary:
         packed = np.lib.format.open_memmap(temporary, mode="w+", dtype=np.uint8, shape=shape)
         reserve(temporary)
-        written, repeats = np.zeros(rows, dtype=bool), Repeats(contents)
+        written = np.zeros(rows, dtype=bool)
         checksums = np.zeros(rows, dtype=np.uint32)
         for row, image in tqdm(contents.images, f"pack {name}", rows, unit="image", disable=None):
             if row >= rows or written[row]:
                 raise UserError(f"data set {name}: more images than the {rows} labels")
             packed[row], written[row] = image, True
             checksums[row] = zlib.crc32(packed[row])
-            repeats.add(row, image)
         packed.flush()
-        del packed
         if not written.all():
             raise UserError(f"data set {name}: {written.sum()} images for {rows} labels")
-        repeated, pairs_file = repeats.result(), directory / "shared-images.csv"
-        repeated.list_shared(pairs_file)
-        repeated.tell(name, pairs_file, shared_images)
+        repeated, pairs_file = find_repeats(contents, packed, checksums), directory / LISTED
+        del packed
+        repeated.report(name, pairs_file, shared_images)
         labels = contents.labels
-        if shared_images == "leave-out" and len(repeated.shared):
-            rows_left = np.delete(np.arange(rows), repeated.shared[:, 0])
+        if shared_images == "leave-out" and repeated.shared:
+            rows_left = np.delete(np.arange(rows), [row for row, _ in repeated.shared])
             labels, checksums = labels[rows_left], checksums[rows_left]
-            _check_left(name, contents, labels, pairs_file)
+            counts = np.bincount(labels, minlength=len(contents.classes)).tolist()
+            check_classes(name, replace(contents, counts=counts))
             _keep(temporary, rows_left)
         # An old description must not vouch for new pixels, should the next lines never run.
         (directory / "store.json").unlink(missing_ok=True)
@@ -170,18 +170,6 @@ def write_store(
         "provenance": contents.facts,
     }
     write_text(directory / "store.json", json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
-
-
-def _check_left(name: str, contents: Contents, labels: np.ndarray, listed: Path) -> None:
-    """Raises `UserError` if a class has no image left; `labels` are those of the images left."""
-    counts = np.bincount(labels, minlength=len(contents.classes))
-    if counts.min() == 0:
-        empty = contents.classes[int(counts.argmin())]
-        raise UserError(
-            f"data set {name}: later splits have all images of class {empty.name!r} of "
-            f"{empty.split}, and none is left without them",
-            f"{listed} lists them: remove the class",
-        )
 
 
 def _keep(path: Path, rows: np.ndarray) -> None:

@@ -187,8 +187,8 @@ def test_numbers_and_names_are_checked_before_numpy_sees_them():
     """A list of a text that is long and many that are short would be a large array of texts."""
     with pytest.raises(ValueError, match="whole numbers"):
         pickles.whole_numbers(["x" * 1_000_000, *["y"] * 1_000_000])
-    with pytest.raises(TypeError, match="a text is expected"):
-        pickles.text([["x"]])
+    with pytest.raises(ValueError, match="texts are expected"):
+        pickles.texts([["x"]])
 
 
 @pytest.mark.parametrize("kind", [kind for kind in GREEDY if kind != "zeros"])
@@ -197,7 +197,7 @@ def test_a_list_of_pictures_asks_for_no_more_either(tmp_path, kind):
     path.write_bytes(GREEDY[kind])
     tracemalloc.start()
     try:
-        with pytest.raises(UserError, match=r"some\.pkl is damaged .*; delete it"):
+        with pytest.raises(UserError, match=r"some\.pkl is refused: .*; delete it"):
             list(pickles.byte_strings(path, b"\x89PNG"))
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:

@@ -2,9 +2,7 @@
 
 import codecs
 import contextlib
-import copyreg
 import functools
-import io
 import operator
 import os
 import pickle
@@ -87,9 +85,8 @@ SCALARS = [
 ]
 CONTAINERS = {
     "a": [1, -2, 0, 255, 65_536, 2**40, -(2**40)],
-    "c": {"d": [], "e": b"\x00\xff", "ä€": "ä€"},
-    "h": [b"x" * 300, "y" * 70_000, "twice", "twice"],
-    b"b": b"c",
+    "c": {"d": [], "ä€": "ä€"},
+    "h": ["x" * 300, "y" * 70_000, "twice", "twice"],
 }
 
 
@@ -118,22 +115,19 @@ def test_arrays_that_python_2_wrote_are_read(kind):
     assert b"numpy.core.multiarray" in data
     assert b"_codecs" not in data
     loaded = load(data)
-    assert list(loaded) == [b"data", b"labels"]
-    assert loaded[b"data"].dtype == ARRAYS[kind].dtype
-    assert np.array_equal(loaded[b"data"], ARRAYS[kind])
+    assert list(loaded) == ["data", "labels"]
+    assert loaded["data"].dtype == ARRAYS[kind].dtype
+    assert np.array_equal(loaded["data"], ARRAYS[kind])
 
 
 def test_numbers_that_python_2_wrote_are_read():
     same(load(python2([np.float32(0.5), np.int64(-3)])), [np.float32(0.5), np.int64(-3)])
 
 
-def test_strings_that_python_2_wrote_come_as_bytes():
-    value = {"fine_labels": [1], "filenames": ["a.png", b"\xe9.png", "long" * 100]}
-    loaded = load(python2(value))
-    assert loaded == {
-        b"fine_labels": [1],
-        b"filenames": [b"a.png", b"\xe9.png", b"long" * 100],
-    }
+def test_strings_of_python_2_and_bytes_of_python_3_come_as_texts_of_as_many_letters():
+    value = {b"fine_labels": [1], b"filenames": [b"a.png", b"\xe9.png", b"long" * 100]}
+    for data in (python2(value), *(pickle.dumps(value, protocol) for protocol in PROTOCOLS)):
+        assert load(data) == {"fine_labels": [1], "filenames": ["a.png", "é.png", "long" * 100]}
 
 
 def test_an_array_is_a_view_of_the_bytes_that_were_read():
@@ -202,39 +196,17 @@ def test_the_message_names_what_it_asked_for(tmp_path):
     refused(pickle.dumps(touch(tmp_path / "effect"), 2), r"some\.pkl is refused: .*posix\.system")
 
 
-def test_a_registered_extension_is_not_run(tmp_path):
-    copyreg.add_extension("posix", "system", 0xEE)
-    try:
-        data = pickle.dumps(touch(tmp_path / "effect"), 2)
-        assert b"posix" not in data
-        refused(data)
-        assert not left(tmp_path)
-        pickle.loads(data)
-        assert left(tmp_path)
-    finally:
-        copyreg.remove_extension("posix", "system", 0xEE)
+@pytest.mark.parametrize(
+    ("opcode", "name"), [(b"\x82\xee", "EXT1"), (b"Poutside\n", "PERSID"), (b"N0.", "POP")]
+)
+def test_opcodes_that_published_pickles_do_not_take_are_refused(opcode, name):
+    """Extensions and objects outside the pickle among them."""
+    refused(b"\x80\x02" + opcode + b".", f"it has the opcode {name}")
 
 
-class Outside(pickle.Pickler):
-    def persistent_id(self, value):
-        return "outside" if value == "here" else None
-
-
-@pytest.mark.parametrize("protocol", [0, 2, 4])
-def test_objects_outside_the_pickle_are_refused(protocol):
-    file = io.BytesIO()
-    Outside(file, protocol).dump(["here"])
-    refused(file.getvalue(), "it has the opcode")
-
-
-@pytest.mark.parametrize("encoding", ["rot13", "hex", "utf-8", "idna", "latin-1", b"latin1"])
+@pytest.mark.parametrize("encoding", ["rot13", "hex", "utf-8", "idna", "latin-1"])
 def test_no_codec_but_the_one_for_bytes_is_used(encoding):
     refused(pickle.dumps(Call(codecs.encode, "abc", encoding), 2))
-
-
-def test_bytes_are_encoded_as_python_3_writes_them():
-    data = pickle.dumps(Call(codecs.encode, "ab\xff", "latin1"), 2)
-    assert load(b"\x80\x02]" + data[2:-1] + b"a.") == [b"ab\xff"]
 
 
 # -- arrays that would reach into memory -------------------------------------------------------
@@ -316,33 +288,19 @@ def test_what_is_no_pickle_is_refused(content):
     )
 
 
-# -- keys and texts ----------------------------------------------------------------------------
+# -- what builders ask for ---------------------------------------------------------------------
 
 
-def test_keys_become_texts_whoever_wrote_them():
-    mapping = {b"a": 1, "b": 2, b"\xc3\xa4": 3}
-    assert pickles.text_keys(mapping, "some.pkl", ("a", "b", "ä")) == {"a": 1, "b": 2, "ä": 3}
+@pytest.mark.parametrize("value", [{"labels": 1}, {"labels": {"data": 1}}, ["data"]])
+def test_a_missing_key_is_named(value):
+    with pytest.raises(UserError, match=r"some\.pkl is refused: .*\(it has no 'data'\); delete it"):
+        pickles.load(pickle.dumps(value, 4), "some.pkl", ("data",))
 
 
-def test_a_missing_key_is_named():
-    with pytest.raises(UserError, match=r"some\.pkl has no 'data'; is it the right file\?"):
-        pickles.text_keys({b"labels": 1}, "some.pkl", ("labels", "data"))
-
-
-@pytest.mark.parametrize("value", [[], None, 3, np.arange(3), b"data"])
-def test_what_is_no_mapping_is_refused(value):
-    with pytest.raises(UserError, match=r"some\.pkl holds no mapping; is it the right file\?"):
-        pickles.text_keys(value, "some.pkl", ())
-
-
-def test_keys_that_are_no_text_end_in_a_message():
-    with pytest.raises(UserError, match=r"some\.pkl has no 'data'"):
-        pickles.text_keys({b"\xff\xfe": 1}, "some.pkl", ("data",))
-
-
-def test_texts_are_the_same_from_python_2_and_3():
-    assert pickles.text("Käfer") == pickles.text("Käfer".encode()) == "Käfer"
-    assert pickles.text(np.str_("a")) == pickles.text(np.bytes_(b"a")) == "a"
+def test_texts_may_be_a_list_or_an_array():
+    loaded = [pickles.texts(value) for value in (["a", "é"], np.array(["a", "é"]))]
+    assert [[type(item) for item in some] for some in loaded] == [[str, str]] * 2
+    assert loaded == [["a", "é"]] * 2
 
 
 # -- lists that are larger than the memory -----------------------------------------------------
@@ -413,25 +371,9 @@ def test_a_truncated_list_ends_in_a_message_after_what_is_whole(tmp_path, kind):
     for end in ends:
         path.write_bytes(whole[:end])
         read = []
-        with pytest.raises(UserError, match=r"some\.pkl is damaged .*; delete it and get it again"):
+        with pytest.raises(
+            UserError, match=r"some\.pkl is refused: .*; delete it and get it again"
+        ):
             read.extend(pickles.byte_strings(path, PNG))  # and keeps what came before
         assert read == pngs()[: len(read)]
     assert len(read) == len(pngs())
-
-
-@pytest.mark.parametrize("kind", ["Python 2", 2, 4])
-def test_a_damaged_byte_in_a_list_ends_in_a_message_or_in_other_bytes(
-    tmp_path, little_memory, kind
-):
-    arrays = [np.frombuffer(PNG + bytes([n] * 30), np.uint8).copy() for n in range(3)]
-    path = tmp_path / "some.pkl"
-    whole = python2(arrays) if kind == "Python 2" else pickle.dumps(arrays, kind)
-    refusals = 0
-    for place in range(len(whole)):
-        for flip in (0x01, 0xFF):
-            path.write_bytes(whole[:place] + bytes([whole[place] ^ flip]) + whole[place + 1 :])
-            try:
-                list(pickles.byte_strings(path, PNG))
-            except UserError:
-                refusals += 1
-    assert refusals

@@ -80,7 +80,7 @@ def test_the_square_is_as_large_as_can_be_and_within_half_a_pixel_of_the_middle(
         assert abs((found[0] + found[-1]) / 2 - (length - 1) / 2) <= 0.5
 
 
-@pytest.mark.parametrize("name", ["bilinear", "bicubic", "lanczos", "box"])
+@pytest.mark.parametrize("name", ["bilinear", "bicubic"])
 @pytest.mark.parametrize("processing", ["resize", "center-crop"])
 def test_each_filter_is_pillows_on_the_part_that_is_asked_for(name, processing):
     array = random(51, 30)

@@ -12,7 +12,7 @@ import pytest
 
 from epcore.data.builders.imagenet_fs import SUBSETS, read_subsets
 from epcore.data.builders.mini_imagenet import read_ranks
-from epcore.data.lists import read_pairs
+from epcore.data.builders.tiered_imagenet import read_pairs
 from epcore.plan.registry import read_datasets
 
 CONFIG = Path(__file__).parents[2] / "config"

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from epcore.data.builders.folder import ORDER, SPLITS, draw_split
+from epcore.data.builders.folder import SPLITS, by_split, draw_split
 from epcore.data.contents import Contents, ImageClass
 from epcore.data.datasets import OwnData
 from epcore.data.pictures import to_array
@@ -66,7 +66,8 @@ def _read(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
             f"{path} does not exist", "put the file there or mend the data set's `path`"
         )
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        # numpy leaves a damaged file that it opened itself open.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             present = {name: arrays[name] for name in names if name in arrays}
             two_splits = "split" in arrays and "split" not in names
     except Exception as error:  # zipfile, zlib and numpy each raise their own
@@ -101,13 +102,10 @@ def _texts(path: Path, name: str, array: np.ndarray) -> np.ndarray:
 
 
 def _listed_classes(path: Path, labels: np.ndarray, split: np.ndarray) -> list[ImageClass]:
-    classes = []
-    for name in np.unique(labels).tolist():
-        splits = np.unique(split[labels == name]).tolist()
-        if len(splits) > 1 or splits[0] not in SPLITS:
+    pairs = sorted(set(zip(labels.tolist(), split.tolist(), strict=True)))
+    for name, word in pairs:
+        if word not in SPLITS:
             raise UserError(
-                f"{path}: class {name!r} has the split {' and '.join(splits)}",
-                "each class is in one of base, val and novel",
+                f"{path}: class {name!r} has the split {word!r}", "use base, val or novel"
             )
-        classes.append(ImageClass(name, SPLITS[splits[0]]))
-    return sorted(classes, key=lambda c: (ORDER.index(c.split), c.name))
+    return by_split({ImageClass(name, SPLITS[word]) for name, word in pairs})

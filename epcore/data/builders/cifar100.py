@@ -13,7 +13,6 @@ from epcore.data import pickles
 from epcore.data.archives import files_of_tar
 from epcore.data.contents import Contents, ImageClass
 from epcore.data.datasets import CifarData
-from epcore.data.lists import read_lists
 from epcore.data.sources import Sources
 
 SIZE = 32
@@ -28,7 +27,7 @@ def contents(dataset: CifarData, sources: Sources) -> Contents:
     names, groups, fine, coarse, images = read(archive)
     group_of = dict(zip(fine.tolist(), coarse.tolist(), strict=True))
     classes = []
-    for split, path in read_lists(sources, dataset.lists).items():
+    for split, path in sources.lists(dataset.lists).items():
         class_entries = json.loads(path.read_text(encoding="utf-8"))
         # FC100 lists super-classes, CIFAR-FS pairs of super-class and class.
         class_names = {entry if isinstance(entry, str) else entry[1] for entry in class_entries}
@@ -48,17 +47,15 @@ def contents(dataset: CifarData, sources: Sources) -> Contents:
 
 def read(archive: Path) -> tuple[list[str], list[str], np.ndarray, np.ndarray, np.ndarray]:
     """Names of classes and of super-classes, labels of both `(N,)`, images `(N, 32, 32, 3)`."""
-    classes = {}
-    for name, read_file in files_of_tar(archive):
-        if name in (*PARTS, META):
-            classes[name] = pickles.load(read_file(), f"{archive}, {name}")
-    meta = pickles.text_keys(classes[META], f"{archive}, {META}", NAMES)
-    keys = ("fine_labels", "coarse_labels", "data")
-    parts = [pickles.text_keys(classes[name], f"{archive}, {name}", keys) for name in PARTS]
-    data = np.concatenate([part["data"] for part in parts])
-    images = data.reshape(-1, 3, SIZE, SIZE).transpose(0, 2, 3, 1)
-    names, groups = ([pickles.text(name) for name in meta[key]] for key in NAMES)
-    fine, coarse = (
-        np.concatenate([pickles.whole_numbers(part[key]) for part in parts]) for key in keys[:2]
+    contents = {
+        name: pickles.load(read_file(), f"{archive}, {name}")
+        for name, read_file in files_of_tar(archive)
+        if name in (*PARTS, META)
+    }
+    names, groups = (contents[META][key] for key in NAMES)
+    fine, coarse, data = (
+        np.concatenate([contents[part][key] for part in PARTS])
+        for key in ("fine_labels", "coarse_labels", "data")
     )
+    images = data.reshape(-1, 3, SIZE, SIZE).transpose(0, 2, 3, 1)
     return names, groups, fine, coarse, images

@@ -8,8 +8,8 @@ Without split.csv the data set's `split` draws the classes from a seed.
 """
 
 import unicodedata
-import warnings
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import get_args
 
@@ -27,10 +27,46 @@ from epcore.files import sha256
 SPLITS: dict[str, Split] = {
     "base": "base", "train": "base", "val": "val", "novel": "novel", "test": "novel",
 }  # fmt: skip
-ORDER = get_args(Split)
 COLUMNS = ["filename", "label", "split"]
 # What operating systems leave in folders, in lower case; hidden files are left out as well.
 LEFT_BEHIND = ("thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r", "__macosx")
+
+
+def contents(dataset: OwnData, sources: Sources) -> Contents:
+    """Classes by split, then name; images by name."""
+    folder, split_file = Path(dataset.path), Path(dataset.path) / "split.csv"
+    if dataset.split is None:
+        files = {
+            image_class: [_listed_path(folder / "images", image_class.name, name) for name in names]
+            for image_class, names in read_split(split_file).items()
+        }
+    elif split_file.exists():
+        raise UserError(
+            f"{split_file} exists, and the data set has the key `split` as well",
+            "remove one of the two",
+        )
+    else:
+        folders = class_folders(folder / "images")
+        classes = draw_split(list(folders), dataset.split, str(folder / "images"))
+        files = {image_class: folders[image_class.name] for image_class in classes}
+    paths = [path for of_class in files.values() for path in of_class]
+
+    encoded = ((row, str(path), path.read_bytes()) for row, path in enumerate(paths))
+    return Contents(
+        classes=list(files),
+        counts=[len(of_class) for of_class in files.values()],
+        images=decode_all(encoded, dataset.image_size, dataset.pixels, upright=True),
+        facts={} if dataset.split else {"split_sha256": sha256(split_file)},
+        name_of=lambda row: str(paths[row]),
+    )
+
+
+def by_split(classes: Iterable[ImageClass]) -> list[ImageClass]:
+    """The classes by split, then name."""
+    return sorted(classes, key=lambda c: (get_args(Split).index(c.split), c.name))
+
+
+# -- a split that a file lists ---------------------------------------------------------------------
 
 
 def read_split(path: Path) -> dict[ImageClass, list[str]]:
@@ -39,8 +75,8 @@ def read_split(path: Path) -> dict[ImageClass, list[str]]:
     Spaces around a cell are left out, and letters are in Unicode's composed form (NFC).
 
     Raises:
-        UserError: for a missing file, column or entry, an unknown split, a class in two splits,
-            an image listed twice, a name that leads elsewhere, or text that is not UTF-8 or no CSV.
+        UserError: for a missing file, column or entry, an unknown split, an image listed twice, a
+            name that leads elsewhere, or text that is not UTF-8 or no CSV.
     """
     table = _table(path)
 
@@ -50,29 +86,19 @@ def read_split(path: Path) -> dict[ImageClass, list[str]]:
             line = table[wrong].iloc[0]
             raise UserError(f"{path}, line {line.name + 2}: {problem.format(**line)}", remedy)
 
-    for column in COLUMNS:
-        refuse(table[column] == "", f"{column} is empty", "fill it in or remove the line")
     for column in ("filename", "label"):
-        elsewhere = table[column].str.contains(r"/|^\.\.?$")
+        elsewhere = table[column].str.contains(r"/|^\.{0,2}$")
         refuse(elsewhere, f"the {column} {{{column}!r}} is no name in images/", "mend it")
     refuse(~table["split"].isin(list(SPLITS)), "unknown split {split!r}", "use base, val or novel")
-    table["split"] = table["split"].map(SPLITS)
-    table["first"] = table.groupby("label")["split"].transform("first")
-    refuse(
-        table["split"] != table["first"],
-        "class {label!r} is in {first} and in {split}",
-        "base, val and novel must not share a class",
-    )
     refuse(  # one image could be support and query of an episode
         table.duplicated(["label", "filename"]),
         "{label}/{filename} is listed twice",
         "remove one of the lines",
     )
-    files = {
-        ImageClass(str(label), split): sorted(names)
-        for (label, split), names in table.groupby(["label", "split"])["filename"]
-    }
-    return dict(sorted(files.items(), key=lambda item: (ORDER.index(item[0].split), item[0].name)))
+    files: dict[ImageClass, list[str]] = defaultdict(list)
+    for name, label, split in table[COLUMNS].itertuples(index=False):
+        files[ImageClass(label, SPLITS[split])].append(name)
+    return {image_class: sorted(files[image_class]) for image_class in by_split(files)}
 
 
 def _table(path: Path) -> pd.DataFrame:
@@ -85,21 +111,19 @@ def _table(path: Path) -> pd.DataFrame:
             "classes and a seed",
         )
     try:
-        with warnings.catch_warnings():
-            # Spreadsheets end each line with a comma where a column was emptied.
-            warnings.simplefilter("ignore", pd.errors.ParserWarning)
-            table = pd.read_csv(
-                path,
-                dtype=str,
-                encoding="utf-8-sig",  # Excel puts a mark before the first column
-                index_col=False,
-                keep_default_na=False,
-                skip_blank_lines=False,
-            )
+        table = pd.read_csv(
+            path,
+            dtype=str,
+            encoding="utf-8-sig",  # Excel puts a mark before the first column
+            usecols=lambda column: _normal(column) in COLUMNS,
+            index_col=False,  # spreadsheets end each line with a comma where a column was emptied
+            keep_default_na=False,
+            skip_blank_lines=False,
+        )
     except ValueError as error:
         reason = " ".join(str(error).split())
         raise UserError(f"{path} cannot be read ({reason})", "save it as CSV in UTF-8") from None
-    table = table.fillna("").map(_normal).rename(columns=_normal)
+    table = table.map(_normal).rename(columns=_normal)
     missing = [column for column in COLUMNS if column not in table]
     if missing:
         raise UserError(
@@ -114,65 +138,18 @@ def _normal(name: str) -> str:
     return unicodedata.normalize("NFC", name.strip(" "))
 
 
-def draw_split(names: list[str], split: RandomSplit, location: str) -> list[ImageClass]:
-    """Classes by split, then name; which is in which is drawn from the seed.
+def _listed_path(images: Path, label: str, name: str) -> Path:
+    """The file of a line of split.csv.
 
     Raises:
-        UserError: if there are more or fewer classes than the split asks for.
+        UserError: if it is no plain file.
     """
-    counts: dict[Split, int] = {"base": split.base, "val": split.val, "novel": split.novel}
-    if sum(counts.values()) != len(names):
-        raise UserError(
-            f"{location} has {len(names)} classes, the data set's `split` asks for "
-            f"{split.base} + {split.val} + {split.novel}",
-            f"make the sum {len(names)}",
-        )
-    shuffled = list(np.random.default_rng(split.seed).permutation(sorted(names)))
-    classes = []
-    for name, count in counts.items():
-        classes += [ImageClass(str(label), name) for label in sorted(shuffled[:count])]
-        del shuffled[:count]
-    return classes
-
-
-def contents(dataset: OwnData, sources: Sources) -> Contents:
-    """Classes by split, then name; images by name."""
-    folder = Path(dataset.path)
-    facts = {}
-    if dataset.split is None:
-        files = read_split(folder / "split.csv")
-        facts["split_sha256"] = sha256(folder / "split.csv")
-    else:
-        files = _files_of_drawn_classes(folder, dataset.split)
-    paths = list(_paths(folder / "images", files))
-
-    encoded = ((row, str(path), path.read_bytes()) for row, path in enumerate(paths))
-    return Contents(
-        classes=list(files),
-        counts=[len(names) for names in files.values()],
-        images=decode_all(encoded, dataset.image_size, dataset.pixels, upright=True),
-        facts=facts,
-        name_of=lambda row: str(paths[row]),
-    )
-
-
-def _paths(images: Path, files: dict[ImageClass, list[str]]) -> Iterator[Path]:
-    """The files of each class in the folder `images`.
-
-    A name that is not on the disk is looked for in its normal form, which split.csv has.
-
-    Raises:
-        UserError: for the first that is no plain file.
-    """
-    for image_class, names in files.items():
-        folder = _path_of(images, image_class.name)
-        for name in names:
-            path = _path_of(folder, name)
-            if not path.exists():
-                raise UserError(f"{path} does not exist, but split.csv lists it")
-            if not path.is_file():
-                raise UserError(f"{path} is no plain file", "replace it by a picture")
-            yield path
+    path = _path_of(_path_of(images, label), name)
+    if not path.exists():
+        raise UserError(f"{path} does not exist, but split.csv lists it")
+    if not path.is_file():
+        raise UserError(f"{path} is no plain file", "replace it by a picture")
+    return path
 
 
 def _path_of(folder: Path, name: str) -> Path:
@@ -183,18 +160,28 @@ def _path_of(folder: Path, name: str) -> Path:
     return next((entry for entry in folder.iterdir() if _normal(entry.name) == name), path)
 
 
-def _files_of_drawn_classes(folder: Path, split: RandomSplit) -> dict[ImageClass, list[str]]:
-    if (folder / "split.csv").exists():
+# -- a split that is drawn -------------------------------------------------------------------------
+
+
+def draw_split(names: list[str], split: RandomSplit, location: str) -> list[ImageClass]:
+    """Classes by split, then name; which is in which is drawn from the seed.
+
+    Raises:
+        UserError: if there are more or fewer classes than the split asks for.
+    """
+    counts: dict[Split, int] = {"base": split.base, "val": split.val, "novel": split.novel}
+    splits = [name for name, count in counts.items() for _ in range(count)]
+    if len(splits) != len(names):
         raise UserError(
-            f"{folder / 'split.csv'} exists, and the data set has the key `split` as well",
-            "remove one of the two",
+            f"{location} has {len(names)} classes, the data set's `split` asks for "
+            f"{split.base} + {split.val} + {split.novel}",
+            f"make the sum {len(names)}",
         )
-    images = folder / "images"
-    files = class_folders(images)
-    return {c: files[c.name] for c in draw_split(list(files), split, str(images))}
+    shuffled = np.random.default_rng(split.seed).permutation(sorted(names)).tolist()
+    return by_split(map(ImageClass, shuffled, splits))
 
 
-def class_folders(images: Path) -> dict[str, list[str]]:
+def class_folders(images: Path) -> dict[str, list[Path]]:
     """The names of the class folders, each with its files, sorted.
 
     Hidden ones are left out, and so is what operating systems leave behind, such as Thumbs.db.
@@ -202,17 +189,16 @@ def class_folders(images: Path) -> dict[str, list[str]]:
     Raises:
         UserError: if there is no such folder, or something else in it.
     """
-    if not images.is_dir():
-        raise UserError(f"{images} does not exist", "put a folder for each class there")
-    folders = _visible(images)
+    folders = _visible(images) if images.is_dir() else []
     if not folders:
-        raise UserError(f"{images} is empty", "put a folder for each class there")
+        problem = "is empty" if images.is_dir() else "does not exist"
+        raise UserError(f"{images} {problem}", "put a folder for each class there")
     for folder in folders:
         if not folder.is_dir():
             raise UserError(
                 f"{folder} is no class folder", "put pictures into one, remove all else"
             )
-    return {folder.name: [path.name for path in pictures_in(folder)] for folder in folders}
+    return {folder.name: pictures_in(folder) for folder in folders}
 
 
 def pictures_in(folder: Path) -> list[Path]:
@@ -223,16 +209,11 @@ def pictures_in(folder: Path) -> list[Path]:
     """
     paths = _visible(folder)
     for path in paths:
-        if path.is_dir():  # perhaps a class folder, with all of the user's pictures
-            raise UserError(
-                f"{path} is a folder, where pictures were expected",
-                f"move its pictures up, or give the folder that holds the class folders (is it "
-                f"{folder}?)",
-            )
-        if not path.is_file():
+        if not path.is_file():  # perhaps a class folder, with all of the user's pictures
             raise UserError(
                 f"{path} is no picture",
-                "remove it: there should be pictures and nothing else",
+                f"{folder} should have pictures and nothing else, if it is not the folder that "
+                "holds the class folders",
             )
     return paths
 

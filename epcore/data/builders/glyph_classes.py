@@ -8,7 +8,6 @@ Each pair differs in three faces of DejaVu by a Dice distance of blurred ink of 
 
 import csv
 import unicodedata
-from dataclasses import dataclass
 from pathlib import Path
 
 from epcore.data.contents import ImageClass
@@ -16,16 +15,8 @@ from epcore.data.contents import ImageClass
 FILE = Path(__file__).with_suffix(".csv")
 
 
-@dataclass(frozen=True)
-class GlyphClass:
-    """A class whose images all show one character."""
-
-    character: str
-    image_class: ImageClass
-
-
-def select_classes(selection: str) -> list[GlyphClass]:
-    """The classes of a built-in data set.
+def select_classes(selection: str) -> dict[str, ImageClass]:
+    """The classes of a built-in data set, by the character that all images of a class show.
 
     - `mini` (64 base, 16 val, 20 novel) and `large` (389, 300, 311): letters, digits and symbols
       of all scripts; the groups of `large` are the subsets of ImageNet-FS, by the names of its
@@ -35,12 +26,12 @@ def select_classes(selection: str) -> list[GlyphClass]:
       without diacritics. Each family is wholly in one split.
     """
     with FILE.open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["selection"] == selection]
-    return [
-        GlyphClass(character, ImageClass(_name(character), row["split"], row["group"]))  # type: ignore[arg-type]
-        for row in rows
-        for character in row["characters"]
-    ]
+        return {
+            character: ImageClass(_name(character), row["split"], row["group"])  # type: ignore[arg-type]
+            for row in csv.DictReader(file)
+            if row["selection"] == selection
+            for character in row["characters"]
+        }
 
 
 def _name(character: str) -> str:

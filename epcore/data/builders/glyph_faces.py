@@ -28,15 +28,16 @@ FONT_SIZE = 72  # pixels per em of a drawn glyph: sharp enough for images of 84 
 
 
 @cache
-def faces_by_character() -> dict[str, tuple[str, ...]]:
-    """Every character, by ascending code point, with the faces that have it."""
+def faces_of(character: str) -> list[str]:
+    """The faces that have a character."""
+    return [face for face in FACES if ord(character) in _code_points(face)]
+
+
+@cache
+def _code_points(face: str) -> set[int]:
     from matplotlib.ft2font import FT2Font
 
-    faces: dict[int, list[str]] = {}
-    for face in FACES:
-        for code_point in FT2Font(str(font_file(face))).get_charmap():
-            faces.setdefault(code_point, []).append(face)
-    return {chr(code_point): tuple(faces[code_point]) for code_point in sorted(faces)}
+    return set(FT2Font(str(font_file(face))).get_charmap())
 
 
 def ink(character: str, face: str) -> Image.Image:

@@ -5,8 +5,6 @@ noise. It depends on the seed, the character and its number within the class alo
 asking for more images of a class keeps those that there were.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from importlib import metadata
 
@@ -15,8 +13,8 @@ import PIL
 from numpy.typing import NDArray
 from PIL import Image
 
-from epcore.data.builders.glyph_classes import GlyphClass, select_classes
-from epcore.data.builders.glyph_faces import FACES, faces_by_character, ink
+from epcore.data.builders.glyph_classes import select_classes
+from epcore.data.builders.glyph_faces import FACES, faces_of, ink
 from epcore.data.contents import Contents
 from epcore.data.datasets import GlyphPictures, MoreGlyphData
 from epcore.data.sources import Sources
@@ -44,14 +42,16 @@ Floats = NDArray[np.float64]
 
 def contents(dataset: GlyphPictures, sources: Sources) -> Contents:
     """Classes in the order of `select_classes`, each with its split's number of images."""
-    glyph_classes = select_classes(dataset.selection)
-    classes = [glyph_class.image_class for glyph_class in glyph_classes]
-    counts = [getattr(dataset.images_per_class, c.split) for c in classes]
-    labels = np.repeat(np.arange(len(counts)), counts)
+    classes = select_classes(dataset.selection)
+    counts = [getattr(dataset.images_per_class, c.split) for c in classes.values()]
     skip = dataset.skip if isinstance(dataset, MoreGlyphData) else 0
-    images = render_images(glyph_classes, labels, dataset.image_size, dataset.seed, skip)
+    images = (
+        render_image(character, number, dataset.image_size, dataset.seed)
+        for character, count in zip(classes, counts, strict=True)
+        for number in range(skip, skip + count)
+    )
     return Contents(
-        classes=classes,
+        classes=list(classes.values()),
         counts=counts,
         images=enumerate(images),
         facts={
@@ -62,27 +62,9 @@ def contents(dataset: GlyphPictures, sources: Sources) -> Contents:
     )
 
 
-def render_images(
-    glyph_classes: list[GlyphClass],
-    labels: Iterable[int],
-    image_size: int,
-    seed: int,
-    skip: int = 0,
-) -> Iterator[NDArray[np.uint8]]:
-    """Yields one picture per label: RGB, uint8 `(image_size, image_size, 3)`.
-
-    The first `skip` pictures of each class are left out.
-    """
-    numbers = Counter(dict.fromkeys(range(len(glyph_classes)), skip))
-    for label in map(int, labels):
-        character = glyph_classes[label].character
-        rng = np.random.default_rng([seed, ord(character), numbers[label]])
-        numbers[label] += 1
-        yield render_image(character, image_size, rng)
-
-
-def render_image(character: str, image_size: int, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """One picture of the character: RGB, uint8 `(image_size, image_size, 3)`."""
+def render_image(character: str, number: int, image_size: int, seed: int) -> NDArray[np.uint8]:
+    """A picture of the character, of its number from 0: RGB, `(image_size, image_size, 3)`."""
+    rng = np.random.default_rng([seed, ord(character), number])
     background, glyph, occluder = _colors(rng)
     picture = background + _gradient(image_size, rng)
     picture = _cover(picture, _jittered_glyph(character, image_size, rng), glyph)
@@ -138,7 +120,7 @@ def _occluder(image_size: int, rng: np.random.Generator) -> Floats:
 
 def _jittered_glyph(character: str, image_size: int, rng: np.random.Generator) -> Floats:
     """Opacity `(s, s)` of the character in a random face, moved at random."""
-    faces = faces_by_character()[character]
+    faces = faces_of(character)
     face = faces[rng.integers(len(faces))]
     side = OVERSAMPLING * image_size
     glyph = _centered_glyph(character, face, side)

@@ -14,7 +14,6 @@ import numpy as np
 from epcore.data.contents import Contents, ImageClass
 from epcore.data.datasets import MiniImageNetData
 from epcore.data.ilsvrc import DevelopmentKit, TrainingImages
-from epcore.data.lists import read_lists
 from epcore.data.pictures import decode_all
 from epcore.data.sources import Sources
 
@@ -32,7 +31,7 @@ def read_ranks(path: Path) -> dict[str, np.ndarray]:
 def contents(dataset: MiniImageNetData, sources: Sources) -> Contents:
     """Classes by synset within a split, images by rank."""
     ranks: dict[ImageClass, np.ndarray] = {}
-    for split, path in read_lists(sources, dataset.lists).items():
+    for split, path in sources.lists(dataset.lists).items():
         ranks |= {ImageClass(name, split): rank for name, rank in read_ranks(path).items()}
     kit = DevelopmentKit.read(sources.path(dataset.devkit, "kit"))
     training = TrainingImages(sources.path(dataset.images, "train"), kit, [c.name for c in ranks])

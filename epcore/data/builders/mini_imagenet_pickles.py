@@ -13,7 +13,6 @@ from epcore.data.builders.mini_imagenet import read_ranks
 from epcore.data.config import Split
 from epcore.data.contents import Contents, ImageClass
 from epcore.data.datasets import MiniImageNetPickles
-from epcore.data.lists import read_lists
 from epcore.data.sources import Sources
 from epcore.errors import UserError
 
@@ -28,7 +27,7 @@ def contents(dataset: MiniImageNetPickles, sources: Sources) -> Contents:
     """
     expected = {
         split: {synset: len(ranks) for synset, ranks in read_ranks(path).items()}
-        for split, path in read_lists(sources, dataset.lists).items()
+        for split, path in sources.lists(dataset.lists).items()
     }
     classes = [ImageClass(name, split) for split, counts in expected.items() for name in counts]
     counts = [count for split_counts in expected.values() for count in split_counts.values()]
@@ -49,16 +48,15 @@ def _images_of(
     dataset: MiniImageNetPickles, sources: Sources, split: Split, expected: dict[str, int]
 ) -> Iterator[np.ndarray]:
     path = sources.path(dataset.images, split)
-    keys = ("image_data", "class_dict")
-    content = pickles.text_keys(pickles.load_file(path), str(path), keys)
-    data, rows = content["image_data"], pickles.text_keys(content["class_dict"], str(path), ())
+    content = pickles.load(path.read_bytes(), str(path), ("image_data", "class_dict"))
+    data, rows = content["image_data"], content["class_dict"]
     if getattr(data, "shape", ())[1:] != (SIZE, SIZE, 3) or data.dtype != np.uint8:
         raise UserError(f"{path}: image_data is not an array of 84 x 84 x 3 bytes")
     try:
         counts = {synset: len(rows[synset]) for synset in sorted(rows)}
         places = np.concatenate([pickles.whole_numbers(rows[synset]) for synset in sorted(rows)])
         complete = sorted(places.tolist()) == list(range(len(data)))
-    except (TypeError, ValueError):  # not lists of numbers
+    except (TypeError, ValueError, LookupError):  # no mapping of lists of numbers
         counts, complete = {}, False
     if counts != expected or not complete:
         raise UserError(

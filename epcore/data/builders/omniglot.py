@@ -14,7 +14,6 @@ import numpy as np
 
 from epcore.data.contents import Contents, ImageClass
 from epcore.data.datasets import OmniglotData
-from epcore.data.lists import read_lists
 from epcore.data.pictures import decode
 from epcore.data.sources import Sources
 
@@ -33,7 +32,7 @@ def contents(dataset: OmniglotData, sources: Sources) -> Contents:
                 if len(parts) == 4 and parts[3].endswith(".png") and parts[0] == path.stem:
                     drawings["/".join(parts[1:3])].append((number, name))
     classes = []
-    for split, path in read_lists(sources, dataset.lists).items():
+    for split, path in sources.lists(dataset.lists).items():
         for line in sorted(path.read_text(encoding="utf-8").split()):
             classes.append(ImageClass(line, split, line.split("/")[0]))
     counts = [len(drawings[c.name.rpartition("/")[0]]) for c in classes]

@@ -3,19 +3,27 @@
 The split's rows are pairs of class and super-class; the super-classes of the splits are disjoint.
 """
 
+import csv
+from pathlib import Path
+
 from epcore.data.contents import Contents, ImageClass
 from epcore.data.datasets import TieredImageNetData
 from epcore.data.ilsvrc import DevelopmentKit, TrainingImages
-from epcore.data.lists import read_lists, read_pairs
 from epcore.data.pictures import decode_all
 from epcore.data.sources import Sources
+
+
+def read_pairs(path: Path) -> list[tuple[str, str]]:
+    """Class and super-class of each row of a list, which has no header."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return [(synset, group) for synset, group in csv.reader(file)]
 
 
 def contents(dataset: TieredImageNetData, sources: Sources) -> Contents:
     """Classes by synset within a split, images by the number in their names."""
     classes = [
         ImageClass(synset, split, group)
-        for split, path in read_lists(sources, dataset.lists).items()
+        for split, path in sources.lists(dataset.lists).items()
         for synset, group in sorted(read_pairs(path))
     ]
     kit = DevelopmentKit.read(sources.path(dataset.devkit, "kit"))

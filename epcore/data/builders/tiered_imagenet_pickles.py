@@ -66,10 +66,10 @@ def contents(dataset: TieredImageNetPickles, sources: Sources) -> Contents:
 
 def _labels(path: Path) -> tuple[np.ndarray, list[str], list[str]]:
     """The class of each image of a split; the name and the super-class of each class."""
-    content = pickles.text_keys(pickles.load_file(path), str(path), LABELS)
+    content = pickles.load(path.read_bytes(), str(path), LABELS)
     try:
         specific, general = (pickles.whole_numbers(content[key]) for key in LABELS[:2])
-        names, groups = ([pickles.text(n) for n in content[key]] for key in LABELS[2:])
+        names, groups = (pickles.texts(content[key]) for key in LABELS[2:])
         group_of = dict(zip(specific.tolist(), general.tolist(), strict=True))
         if sorted(group_of) != list(range(len(names))):
             raise ValueError

@@ -205,18 +205,19 @@ def test_arrays_of_objects_are_refused_because_they_could_run_code(tmp_path, nam
 def test_a_class_in_two_splits_is_named_with_both(tmp_path):
     split = SPLIT.copy()
     split[3] = "novel"
-    refused(file(tmp_path, split=split), "class 'cat' has the split base and novel; each class is")
+    with pytest.raises(UserError, match=r"class 'cat' is in base and in novel; .* in one split"):
+        built(file(tmp_path, split=split))
 
 
 @pytest.mark.parametrize("word", ["training", "Base", "", "0"])
 def test_an_unknown_split_is_named(tmp_path, word):
     split = np.where(LABELS == "bee", word, SPLIT)
-    refused(file(tmp_path, split=split), f"class 'bee' has the split {word}; each class is in one")
+    refused(file(tmp_path, split=split), f"class 'bee' has the split '{word}'; use base, val")
 
 
 def test_splits_as_numbers_are_refused(tmp_path):
     split = np.array([0, 2, 1, 0, 0, 1])
-    refused(file(tmp_path, split=split), "class 'ant' has the split 1; each class is in one")
+    refused(file(tmp_path, split=split), "class 'ant' has the split '1'; use base, val")
 
 
 @pytest.mark.parametrize("kept", [0.0, 0.3, 0.9, 0.99])
