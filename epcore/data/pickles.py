@@ -257,6 +257,8 @@ def texts(value: Any) -> list[str]:
     Raises:
         ValueError: if it is anything else.
     """
-    if isinstance(value, list | np.ndarray) and all(isinstance(item, str) for item in value):
-        return [str(item) for item in value]
+    if isinstance(value, list | np.ndarray) and all(
+        isinstance(item, str | bytes) for item in value
+    ):
+        return [str(item, "latin1") if isinstance(item, bytes) else str(item) for item in value]
     raise ValueError("texts are expected")
