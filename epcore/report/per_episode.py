@@ -21,17 +21,10 @@ def read(config: TableFigureConfig, tests: Tests) -> pd.DataFrame:
         UserError: if a score file is damaged, or another than when the table was made.
     """
     parts = []
-    for block, row, column in config.places:
-        place = {
-            "dataset": config.datasets.get(column.dataset, column.dataset),
-            "backbone": config.backbones.get(str(block.backbone), block.name),
-            "episodes": column.heading,
-        }
-        for test in tests.get((block.name, row.name, column.name), []):
-            accuracies = read_test(test)
-            lines = pd.DataFrame(
-                {**place, "row": row.name, "seed": int(test["seed"]), "accuracy": accuracies}
-            )
+    for cell in config.cells:
+        place = cell.model_dump(include={*PLACE, "row"})
+        for test in tests[cell.key]:
+            lines = pd.DataFrame({**place, "seed": int(test["seed"]), "accuracy": read_test(test)})
             parts.append(lines.rename_axis("episode").reset_index())
     return pd.concat(parts, ignore_index=True)
 
@@ -75,12 +68,14 @@ def draw(
     ) as grid:  # fmt: skip
         grid.set_ylabels("accuracy, %")
         for place, panel in grid.axes_dict.items():
-            labeled = {kind: (*place, kind) for kind in kinds if (*place, kind) in shares.index}
-            names = [
-                f"{kind}\n{shares.above[key]:.0f} : {shares.below[key]:.0f}"
-                for kind, key in labeled.items()
-            ]
-            panel.set_xticks([kinds.index(kind) for kind in labeled], names)
+            of_panel = (shares.loc[(*place, kind)] for kind in kinds)
+            panel.set_xticks(
+                range(len(kinds)),
+                [
+                    f"{line.name[-1]}\n{line['above']:.0f} : {line['below']:.0f}"
+                    for line in of_panel
+                ],
+            )
 
 
 def make(config: TableFigureConfig, _cells: Cells, tests: Tests, out: Path) -> None:
@@ -90,5 +85,5 @@ def make(config: TableFigureConfig, _cells: Cells, tests: Tests, out: Path) -> N
     episodes = read(config, tests)
     numbers = tabulate(rows, episodes)
     write_table(numbers, out.with_suffix(".csv"), "%.4f")
-    note = f"Scale {config.scale}, seeds {', '.join(map(str, config.seeds))}"
+    note = f"{config.note}, seeds {', '.join(map(str, config.seeds))}"
     draw(rows, note, episodes, numbers, out)

@@ -16,18 +16,15 @@ def tabulate(config: TableFigureConfig, cells: Cells) -> pd.DataFrame:
     Accuracy in percent; `seconds` of processor time for 1000 episodes, a forward pass through the
     network not counted.
     """
-    drawn = []
-    for block, row, column in config.places:
-        cell = cells[block.name, row.name, column.name]
-        drawn.append(
-            {
-                "panel": column.heading,
-                "classifier": row.label or row.name,
-                "accuracy": float(cell["accuracy"]),
-                "seconds": float(cell[SECONDS] or "nan"),
-            }
-        )
-    return pd.DataFrame(drawn)
+    return pd.DataFrame(
+        {
+            "panel": cell.episodes,
+            "classifier": cell.label,
+            "accuracy": float(cells[cell.key]["accuracy"]),
+            "seconds": float(cells[cell.key][SECONDS] or "nan"),
+        }
+        for cell in config.cells
+    )
 
 
 def draw(table: pd.DataFrame, note: str, out: Path) -> None:
