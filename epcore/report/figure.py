@@ -74,20 +74,11 @@ def facets(
         grid.set_xlabels("")
         grid.figure.supxlabel(_filled(below, int(20 * size[0])), fontsize=7)
         if grid.legend:
-            shown = {
-                text.get_text(): handle
-                for text, handle in zip(grid.legend.texts, grid.legend.legend_handles, strict=True)
-                if text.get_text() not in (drawn["hue"], drawn.get("style"))  # titles
-            }
-            grid.legend.remove()
-            columns = max(1, int(18 * size[0] / (6 + max(map(len, shown)))))
-            grid.figure.legend(
-                shown.values(),
-                shown,
-                loc="outside upper center",
-                ncols=min(columns, len(shown)),
-                fontsize=7,
-            )
+            longest = max(len(text.get_text()) for text in grid.legend.texts)
+            seaborn.move_legend(
+                grid, "outside upper center", title=None, fontsize=7,
+                ncols=max(1, int(18 * size[0] / (6 + longest))),
+            )  # fmt: skip
         yield grid
         grid.figure.set_layout_engine("constrained")  # behind seaborn, which sets another one
 
