@@ -96,7 +96,7 @@ class Figures:
                     "table": [path(paths.TABLE_CSV, table=figure.table)],
                     "drawn_from": [path(paths.TABLE_TESTS, table=figure.table)],
                 }
-                jobs[name] = FigureJob("table-figure", figure.title, self.of_table(name), inputs)
+                jobs[name] = FigureJob(figure.kind, figure.title, self.of_table(name), inputs)
         return jobs
 
     def _of_networks(self, runs: list[Run]) -> dict[str, list[str]]:

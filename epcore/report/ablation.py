@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from epcore.files import Provenance
 from epcore.report.figure import BAR, BLUE, ORANGE, ends, figure
 from epcore.report.figure_config import TableFigureConfig, factors_of
 from epcore.report.numbers import write_table
 from epcore.report.scores import read_test
 from epcore.report.statistics import Estimate, over_trainings
-from epcore.report.text_table import Cells, Tests
+from epcore.report.text_table import Cells, Tests, by_seed, read_cells, read_tests
 
 Term = tuple[str, ...]
 # The accuracies of a full factorial design, by the set of factors that are on.
@@ -96,10 +97,13 @@ def draw(table: pd.DataFrame, note: str, over: str, out: Path) -> None:
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, markerscale=0.6)
 
 
-def make(config: TableFigureConfig, cells: Cells, tests: Tests, out: Path) -> None:
-    """The picture (.pdf, .png) and what is drawn (.csv)."""
-    numbers = tabulate(config, cells, tests)
+def run(config: TableFigureConfig, table: Path, out: Path) -> None:
+    """The stage `ablation`: the picture (.pdf, .png) and what is drawn (.csv)."""
+    tests = by_seed(table)
+    provenance = Provenance("ablation", config, [table, tests])
+    numbers = tabulate(config, read_cells(table), read_tests(tests))
     write_table(numbers, out.with_suffix(".csv"), "%.4f")
     trainings = len(config.seeds)
     over = "episodes" if trainings == 1 else f"{trainings} trainings"
     draw(numbers, config.note, over, out)
+    provenance.write(out)

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from epcore.files import Provenance
 from epcore.report.figure import BLUE, ORANGE, facets
 from epcore.report.figure_config import PerEpisode, TableFigureConfig
 from epcore.report.numbers import write_table
 from epcore.report.scores import read_test
-from epcore.report.text_table import Cells, Tests
+from epcore.report.text_table import Tests, by_seed, read_tests
 
 PLACE = ["dataset", "backbone", "episodes"]
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -78,12 +79,14 @@ def draw(
             )
 
 
-def make(config: TableFigureConfig, _cells: Cells, tests: Tests, out: Path) -> None:
-    """The picture (.pdf, .png) and what it says in numbers (.csv)."""
+def run(config: TableFigureConfig, table: Path, out: Path) -> None:
+    """The stage `per-episode`: the picture (.pdf, .png) and what it says in numbers (.csv)."""
     assert isinstance(config.figure, PerEpisode)
-    rows = config.figure.rows
-    episodes = read(config, tests)
+    rows, tests = config.figure.rows, by_seed(table)
+    provenance = Provenance("per-episode", config, [table, tests])
+    episodes = read(config, read_tests(tests))
     numbers = tabulate(rows, episodes)
     write_table(numbers, out.with_suffix(".csv"), "%.4f")
     note = f"{config.note}, seeds {', '.join(map(str, config.seeds))}"
     draw(rows, note, episodes, numbers, out)
+    provenance.write(out)

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from epcore.files import Provenance
 from epcore.report.figure import BLUE, facets
 from epcore.report.figure_config import TableFigureConfig
 from epcore.report.numbers import write_table
-from epcore.report.text_table import SECONDS, Cells, Tests
+from epcore.report.text_table import SECONDS, Cells, read_cells
 
 
 def tabulate(config: TableFigureConfig, cells: Cells) -> pd.DataFrame:
@@ -48,8 +49,10 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
                 )  # fmt: skip
 
 
-def make(config: TableFigureConfig, cells: Cells, _tests: Tests, out: Path) -> None:
-    """The picture (.pdf, .png) and what is drawn (.csv)."""
-    numbers = tabulate(config, cells)
+def run(config: TableFigureConfig, table: Path, out: Path) -> None:
+    """The stage `speed`: the picture (.pdf, .png) and what is drawn (.csv)."""
+    provenance = Provenance("speed", config, [table])
+    numbers = tabulate(config, read_cells(table))
     write_table(numbers, out.with_suffix(".csv"), "%.4g")
     draw(numbers, config.note, out)
+    provenance.write(out)

@@ -12,8 +12,8 @@ from score_files import write_scores
 from epcore.data.episodes import Episodes
 from epcore.evaluation.embed import Features
 from epcore.report import ablation, alpha, table
+from epcore.report.ablation import run
 from epcore.report.statistics import student
-from epcore.report.table_figure import run
 from epcore.report.text_table import by_seed, read_cells, read_tests
 
 CONFIG = Path(__file__).parents[2] / "config"

@@ -9,7 +9,7 @@ from plans import plan_of
 
 from epcore.errors import UserError
 from epcore.report import table
-from epcore.report.table_figure import run
+from epcore.report.per_episode import run
 from epcore.report.text_table import by_seed, read_tests
 
 CONFIG = Path(__file__).parents[2] / "config"
