@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +13,11 @@ from epcore.report.statistics import Estimate, of_printed, of_trainings, without
 from epcore.report.text_table import CsvLine, read_tests
 from epcore.report.verdicts import (
     CaseVerdict,
+    Evidence,
     Verdict,
     Word,
     conjunction,
-    in_print,
+    covered,
     judge_estimates,
     judge_products,
 )
@@ -58,7 +58,6 @@ def read_measured(config: ClaimsConfig, tests: Sequence[Path]) -> dict[str, Meas
     """
     frames = {table: read_tests(file) for table, file in zip(config.tables, tests, strict=True)}
 
-    @cache
     def measured(cell: str) -> Measured:
         table, block, row, column = parts_of(cell)
         lines = frames[table][block, row, column]
@@ -98,23 +97,24 @@ def judge(
 
     printed = {name for name, cell in config.cells.items() if cell.printed}
     with_interval = {name for name in printed if config.cells[name].printed_interval}
+    numbers_printed = Evidence(printed, printed, as_printed)
+    intervals_printed = Evidence(printed, with_interval, with_intervals)
+    run = Evidence(printed | measured.keys(), measured.keys(), estimate)
     judged = []
     for claim in config.claims:
         if claim.numbers:
             this_run = _judge_numbers(claim.numbers, numbers)
         else:
-            existing = printed | measured.keys()
-            askable = _askable(claim, config)
-            this_run = judge_estimates(askable, existing, measured.keys(), estimate)
+            this_run = judge_estimates(_askable(claim, config), run)
         reason = _reason(claim, config) if this_run.word == "not asked" else ""
         by_numbers = by_intervals = Verdict("not asked")
         if not claim.ours:
             by_numbers = (
                 judge_products(claim)
                 if claim.products
-                else judge_estimates(in_print(claim, printed), printed, printed, as_printed)
+                else judge_estimates(covered(claim, numbers_printed), numbers_printed)
             )
-            by_intervals = judge_estimates(claim, printed, with_interval, with_intervals)
+            by_intervals = judge_estimates(claim, intervals_printed)
         judged.append(Judged(claim, by_numbers, by_intervals, this_run, reason))
     return judged
 
