@@ -89,26 +89,23 @@ def typeset(sums: pd.DataFrame, sentences: dict[str, str]) -> str:
 
     def row(use: pd.Series) -> tuple[str, int, int, list[str]]:
         numbers = [_digits(use[name]) for name in ("hours", "cpu_hours", "kwh", "kg")]
-        return label(use), use["attempts"], use["unfinished"], numbers
+        return str(use["name"]), use["attempts"], use["unfinished"], numbers
 
     levels = {
-        "Rule": ["rule"],
-        "Table or figure, with all it is made of": ["table", "figure"],
-        "": ["total"],
+        "rule": "Rule",
+        "table": "Table, with all it is made of",
+        "figure": "Figure, with all it is made of",
+        "total": "",
     }
     return fill(
         "co2.tex",
         caption=" ".join(sentences[name] for name in CAPTION if name in sentences),
         parts=[
-            (heading, [row(use) for _, use in sums[sums["level"].isin(names)].iterrows()])
-            for heading, names in levels.items()
+            (heading, [row(use) for _, use in sums[sums["level"] == level].iterrows()])
+            for level, heading in levels.items()
+            if level in set(sums["level"])
         ],
     )
-
-
-def label(use: pd.Series) -> str:
-    """The name in the table; a table and a figure may have the same name."""
-    return f"{use['name']} (figure)" if use["level"] == "figure" else str(use["name"])
 
 
 def _percent(part: float, total: float) -> str:
