@@ -103,12 +103,6 @@ def test_parameters_are_those_of_the_checkpoint(table, table_stage):
     assert len({line["parameters"] for line in lines.values()}) > 2
 
 
-def test_the_same_scores_give_the_same_bytes(table_stage, scores, paper):
-    for name in ("one.csv", "two.csv"):
-        run(table_stage, [paper], Path(name))
-    assert Path("one.csv").read_bytes() == Path("two.csv").read_bytes()
-
-
 @pytest.mark.parametrize(
     ("line", "said"),
     [
