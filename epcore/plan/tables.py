@@ -144,20 +144,20 @@ class Tables:
             seed=seed,
             protocol=protocol_of(row, column),
         )
-        baseline = None
-        if row.baseline is not None:
-            rows = {row.name: row for row in block.rows}
+        rows = {row.name: row for row in block.rows if row.recipe is not None}
+        if row.baseline is None:
+            baseline = None
+        elif row.baseline in rows or block.dataset is not None:  # ImageNet-FS has rows alone
             location = f"{self._registry.config.name}/tables/{table}.yaml, {row.name}, baseline"
             baseline_row = pick(rows, row.baseline, "row", location)
-            protocol = protocol_of(baseline_row, column)
             baseline = replace(
                 run,
                 backbone=baseline_row.backbone or str(block.backbone),
                 recipe=str(baseline_row.recipe),
-                protocol=protocol,
+                protocol=protocol_of(baseline_row, column),
             )
-        if row.baseline_recipe is not None:
-            baseline = replace(run, recipe=row.baseline_recipe)
+        else:
+            baseline = replace(run, recipe=row.baseline)
         return Cell(table, block, row, column, run, baseline)
 
     @cache  # noqa: B019
