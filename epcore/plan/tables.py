@@ -18,6 +18,7 @@ from epcore.settings import pick
 
 # What a caption says of the columns of a fact.
 FACTS: dict[Fact, str] = {
+    "parameters": "*Params*: of this run, in brackets as printed.",
     "assumptions": "T: transductive, all queries of an episode are classified together; S: takes "
     "unlabeled images; B: assumes that each class has as many queries as any other.",
     "seconds": "*s/1000*: processor time for 1000 episodes in seconds, features given, averaged "
@@ -269,7 +270,7 @@ class Tables:
                 "with its 95\N{THIN SPACE}% interval",
                 registry.seeds,
             ),
-            "*Paper*: as printed." if table.paper else "",
+            "*Paper*: as printed; –: not printed, or not run at this scale." if table.paper else "",
             *(FACTS.get(fact, "") for fact in table.facts),
             table.notes,
             self._alike(name),

@@ -80,7 +80,7 @@ class TableConfig(StageConfig):
     caption are in epcore.report.markup. The folder `energy` tells of earlier attempts at trainings.
     """
 
-    stage_version: int = 10
+    stage_version: int = 11
     name: str
     table: Table
     caption: str
@@ -98,7 +98,7 @@ class TableConfig(StageConfig):
 class ReproductionConfig(StageConfig):
     """Typeset the reproduction: what a scale says of itself, by name, and what it makes."""
 
-    stage_version: int = 2
+    stage_version: int = 3
     scale: str
     seeds: tuple[int, ...]
     facts: dict[str, str]

@@ -62,7 +62,7 @@ class PlotPoint(DrawnCell):
 class PlotConfig(StageConfig):
     """Draw accuracy over one property of the episodes; `note` says what the numbers are of."""
 
-    stage_version: int = 1
+    stage_version: int = 2
     label: str
     series: tuple[str, ...]
     points: tuple[PlotPoint, ...]
@@ -72,7 +72,7 @@ class PlotConfig(StageConfig):
 class CurvesConfig(StageConfig):
     """Draw the curves of trainings; `note` says what they are of."""
 
-    stage_version: int = 3
+    stage_version: int = 4
     trainings: tuple[Training, ...]
     note: str
 
@@ -90,7 +90,7 @@ class GapPair(Settings):
 class GapConfig(StageConfig):
     """Draw how far apart pretrainings are, epoch by epoch; `note` says what they are of."""
 
-    stage_version: int = 1
+    stage_version: int = 2
     pairs: tuple[GapPair, ...]
     label: str
     note: str

@@ -67,7 +67,7 @@ def blocks_of(config: TableConfig, cells: Cells) -> list[PrintedBlock]:
     """The lines of a table, block by block."""
     table = config.table
     extra = beside(table, cells)
-    facts = _facts(table, cells)
+    facts = facts_of(table)
     numbers = {source: number for number, source in enumerate(sources(config), start=1)}
 
     def lines(block: Block) -> Iterator[Line]:
@@ -83,7 +83,7 @@ def blocks_of(config: TableConfig, cells: Cells) -> list[PrintedBlock]:
                 source=numbers.get(row.source),
                 marks=tuple(mark in row.marks for mark in table.marks),
                 facts=tuple(fact(row_cells) for fact in facts.values()),
-                entries=_entries(table, row, row_cells, extra, tell_noise=not differences),
+                entries=_entries(table, row, row_cells, extra),
             )
             yield line
             if differences:
@@ -96,27 +96,9 @@ def blocks_of(config: TableConfig, cells: Cells) -> list[PrintedBlock]:
     return [(heading, list(lines(block))) for heading, block in _blocks(config)]
 
 
-def legend(config: TableConfig, cells: Cells) -> str:
-    """What the caption says of what the table happens to show."""
-    blocks = blocks_of(config, cells)
-    lines = [line for _, of_block in blocks for line in of_block]
-    entries = [entry for line in lines for entry in line.entries if entry]
-    sentences = []
-    if any(cell["paper_parameters"] and cell["parameters"] for cell in cells.values()):
-        sentences.append("*Params*: of this run, in brackets as printed.")
-    if beside(config.table, cells) == "paper":
-        if any(line.label == DIFFERENCE for line in lines):
-            sentences.append("*Difference*: to the row above, paired over the same episodes.")
-        if any(not entry.value for entry in entries):
-            sentences.append("–: not run at this scale, or not printed.")
-    if any(entry.gray for entry in entries):
-        sentences.append("Gray: with 224×224 pixels.")
-    return " ".join(sentences)
-
-
-def fact_names(table: Table, cells: Cells) -> list[str]:
-    """The headings of the facts of each line."""
-    return list(_facts(table, cells))
+def facts_of(table: Table) -> dict[str, Callable[[list[CsvLine]], str]]:
+    """The heading of each fact, and its text for the cells of a row."""
+    return {heading: text for fact in table.facts for heading, text in FACTS[fact].items()}
 
 
 def _blocks(config: TableConfig) -> Iterable[tuple[str, Block]]:
@@ -129,12 +111,9 @@ def _blocks(config: TableConfig) -> Iterable[tuple[str, Block]]:
 
 
 def _entries(
-    table: Table, row: Row, cells: Sequence[CsvLine], extra: Beside, tell_noise: bool
+    table: Table, row: Row, cells: Sequence[CsvLine], extra: Beside
 ) -> tuple[Entry | None, ...]:
-    """The numbers of a row: this run's, and what stands beside each.
-
-    tell_noise: whether they tell of a difference within noise, because no line below them does.
-    """
+    """The numbers of a row: this run's, and what stands beside each."""
     if table.stacked and row.source:
         return tuple(map(_printed, cells))
     entries: list[Entry | None] = []
@@ -143,7 +122,7 @@ def _entries(
         if extra == "difference":
             entries += [ours, _difference(cell)]
             continue
-        entries.append(ours._replace(within_noise=tell_noise and _within_noise(cell)))
+        entries.append(ours._replace(within_noise=_within_noise(cell)))
         if extra == "paper":
             entries.append(_printed(cell))
     return tuple(entries)
@@ -203,17 +182,6 @@ def _rounded(number: str) -> str:
 # -- facts -----------------------------------------------------------------------------------------
 
 
-def _facts(table: Table, cells: Cells) -> dict[str, Callable[[list[CsvLine]], str]]:
-    """Heading -> the text for the cells of a row."""
-    has_parameters = any(cell["paper_parameters"] for cell in cells.values())
-    facts: dict[str, Callable[[list[CsvLine]], str]] = {}
-    if has_parameters:
-        facts["Params"] = _parameters
-    for fact in table.facts:
-        facts |= FACTS[fact]
-    return facts
-
-
 def _assumes(row: list[CsvLine]) -> str:
     return row[0]["assumes"]
 
@@ -259,6 +227,7 @@ def _training_energy(row: list[CsvLine]) -> str:
 
 # The headings of each fact, and the text below each.
 FACTS: dict[Fact, dict[str, Callable[[list[CsvLine]], str]]] = {
+    "parameters": {"Params": _parameters},
     "assumptions": {"assumes": _assumes},
     "seconds": {"s/1000": _seconds},
     "costs": {"training": _training_time, "Wh": _training_energy},

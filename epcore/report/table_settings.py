@@ -6,7 +6,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from epcore.settings import Settings
 
-Fact = Literal["assumptions", "seconds", "costs"]
+Fact = Literal["parameters", "assumptions", "seconds", "costs"]
 
 
 class Column(Settings):
