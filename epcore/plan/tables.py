@@ -66,6 +66,9 @@ class Tables:
         for name in tables if scale.tables is None else sorted(set(scale.tables)):
             whole = pick(tables, name, "table", f"{file}, tables")
             table = part_of(whole, scale.parts.get(name, TablePart()), f"{file}, parts.{name}")
+            if not table.paper:  # nor has a block without its backbone any number
+                here = [b for b in table.blocks if b.backbone in (None, *scale.backbones)]
+                table = table.model_copy(update={"blocks": tuple(here)})
             fs = self._imagenet_fs
             shown[name] = with_runs(table, fs, self._registry) if fs else table
         return shown
@@ -217,18 +220,13 @@ class Tables:
 
     def stage(self, table: str) -> TableConfig:
         """The config of the stage `table`."""
-        shown, backbones = self.table(table), self._registry.scale.backbones
+        shown = self.table(table)
         return TableConfig(
             name=table,
             table=shown,
             caption=self._caption(table),
             groups=tuple(self._group(shown, column.dataset) for column in shown.columns),
-            headings=tuple(
-                self._heading(block)
-                if shown.paper or block.dataset or block.backbone in (None, *backbones)
-                else None
-                for block in shown.blocks
-            ),
+            headings=tuple(map(self._heading, shown.blocks)),
             cells=tuple(self.measured(table)),
             energy=self._registry.path(paths.ENERGY),
         )

@@ -76,8 +76,8 @@ class TableConfig(StageConfig):
     """Collect a table's numbers and typeset them; see `epcore.report.statistics` for the intervals.
 
     `table` is that of the config with all rows and blocks that the scale has. `groups` stand above
-    each column, `headings` above each block; without one it is in the CSV alone. They and the
-    caption are in epcore.report.markup. The folder `energy` tells of earlier attempts at trainings.
+    each column, `headings` above each block. They and the caption are in epcore.report.markup. The
+    folder `energy` tells of earlier attempts at trainings.
     """
 
     stage_version: int = 11
@@ -85,7 +85,7 @@ class TableConfig(StageConfig):
     table: Table
     caption: str
     groups: tuple[str, ...]
-    headings: tuple[str | None, ...]
+    headings: tuple[str, ...]
     cells: tuple[MeasuredCell, ...]
     energy: str
 

@@ -1,6 +1,6 @@
 """The printed lines of a table, before they are LaTeX, HTML or a terminal's."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Literal, NamedTuple
@@ -59,7 +59,7 @@ def beside(table: Table, cells: Cells) -> Beside:
 
 def sources(config: TableConfig) -> list[str]:
     """Each source of the literature once, in the order of their numbers from 1."""
-    named = [row.source for _, block in _blocks(config) for row in block.rows if row.source]
+    named = [row.source for block in config.table.blocks for row in block.rows if row.source]
     return list(dict.fromkeys(named))
 
 
@@ -70,14 +70,14 @@ def blocks_of(config: TableConfig, cells: Cells) -> list[PrintedBlock]:
     facts = facts_of(table)
     numbers = {source: number for number, source in enumerate(sources(config), start=1)}
 
+    def cells_of(block: Block, row: str) -> list[CsvLine]:
+        return [cells[block.name, row, column.name] for column in table.columns]
+
     def lines(block: Block) -> Iterator[Line]:
         """Each row's line and, below it, its differences, if the table has them there."""
-        previous = ""
-        cells_of_previous: list[CsvLine] = []
+        above = ""
         for row in block.rows:
-            row_cells = [cells[block.name, row.name, column.name] for column in table.columns]
-            baseline = cells_of_previous if extra == "paper" and row.baseline == previous else []
-            differences = _differences(row_cells, baseline, table.stacked)
+            row_cells = cells_of(block, row.name)
             line = Line(
                 label=row.label or row.name,
                 source=numbers.get(row.source),
@@ -86,25 +86,25 @@ def blocks_of(config: TableConfig, cells: Cells) -> list[PrintedBlock]:
                 entries=_entries(table, row, row_cells, extra),
             )
             yield line
-            if differences:
+            measured = differences = [_difference(cell) for cell in row_cells]
+            if extra == "paper" and row.baseline == above:
+                printed = map(_printed_difference, row_cells, cells_of(block, above))
+                differences = [*chain.from_iterable(zip(measured, printed, strict=True))]
+            elif not table.stacked:
+                differences = []
+            if differences and any(measured):
                 no_facts = ("",) * len(line.facts)
-                yield replace(
-                    line, label=DIFFERENCE, facts=no_facts, entries=differences, below=True
-                )
-            previous, cells_of_previous = row.name, row_cells
+                entries = tuple(differences)
+                yield replace(line, label=DIFFERENCE, facts=no_facts, entries=entries, below=True)
+            above = row.name
 
-    return [(heading, list(lines(block))) for heading, block in _blocks(config)]
+    headings = zip(config.headings, table.blocks, strict=True)
+    return [(heading, list(lines(block))) for heading, block in headings]
 
 
 def facts_of(table: Table) -> dict[str, Callable[[list[CsvLine]], str]]:
     """The heading of each fact, and its text for the cells of a row."""
     return {heading: text for fact in table.facts for heading, text in FACTS[fact].items()}
-
-
-def _blocks(config: TableConfig) -> Iterable[tuple[str, Block]]:
-    """The blocks that are printed, below their headings."""
-    headings = zip(config.headings, config.table.blocks, strict=True)
-    return ((heading, block) for heading, block in headings if heading is not None)
 
 
 # -- numbers ---------------------------------------------------------------------------------------
@@ -142,23 +142,6 @@ def _difference(cell: CsvLine) -> Entry | None:
         _rounded(cell["difference_interval"]),
         within_noise=_within_noise(cell),
     )
-
-
-def _differences(
-    cells: Sequence[CsvLine], baseline: Sequence[CsvLine], stacked: bool
-) -> tuple[Entry | None, ...]:
-    """The differences that stand below a row; none if it has none, or has them elsewhere.
-
-    baseline: the cells of the row above, if differences are to that row and have printed ones
-    beside them; else none.
-    """
-    measured = tuple(map(_difference, cells))
-    if not any(measured) or not (stacked or baseline):
-        return ()
-    if stacked:
-        return measured
-    printed = map(_printed_difference, cells, baseline)
-    return tuple(chain.from_iterable(zip(measured, printed, strict=True)))
 
 
 def _printed_difference(cell: CsvLine, other: CsvLine) -> Entry | None:

@@ -69,14 +69,11 @@ def draw(
     ) as grid:  # fmt: skip
         grid.set_ylabels("accuracy, %")
         for place, panel in grid.axes_dict.items():
-            of_panel = (shares.loc[(*place, kind)] for kind in kinds)
-            panel.set_xticks(
-                range(len(kinds)),
-                [
-                    f"{line.name[-1]}\n{line['above']:.0f} : {line['below']:.0f}"
-                    for line in of_panel
-                ],
-            )
+            names = [
+                f"{kind}\n{shares.above[*place, kind]:.0f} : {shares.below[*place, kind]:.0f}"
+                for kind in kinds
+            ]
+            panel.set_xticks(range(len(kinds)), names)
 
 
 def run(config: TableFigureConfig, table: Path, out: Path) -> None:
