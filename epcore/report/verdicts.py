@@ -91,24 +91,27 @@ class _Test:
     outside: float
     partial: bool
 
+    def verdict(self, inside: float, outside: float) -> CaseVerdict:
+        """The verdict by p-values that are adjusted for their number."""
+        word = _word(inside, outside, self.partial)
+        half_width = self.estimate.half_width or None
+        return CaseVerdict(self.name, self.estimate.value, half_width, word, self.partial)
+
 
 def judge_estimates(claim: JudgedClaim, evidence: Evidence) -> Verdict:
     """Judges a claim by estimates with intervals."""
-    tests = [_tests(contrast, evidence) for contrast in claim.contrasts]
-    all_tests = [test for of_contrast in tests for test in of_contrast]
-    inside = iter(holm([test.inside for test in all_tests]))
-    outside = iter(holm([test.outside for test in all_tests]))
+    tests = [(c, test) for c in claim.contrasts for test in _tests(c, evidence)]
+    inside = holm([test.inside for _, test in tests])
+    outside = holm([test.outside for _, test in tests])
+    cases = [
+        (contrast, test.verdict(*p_values))
+        for (contrast, test), *p_values in zip(tests, inside, outside, strict=True)
+    ]
     words: list[Word] = []
     verdicts: list[CaseVerdict] = []
     missing: list[str] = []
-    for contrast, of_contrast in zip(claim.contrasts, tests, strict=True):
-        judged = []
-        for test in of_contrast:
-            word = _word(next(inside), next(outside), test.partial)
-            half_width = test.estimate.half_width or None
-            judged.append(
-                CaseVerdict(test.name, test.estimate.value, half_width, word, test.partial)
-            )
+    for contrast in claim.contrasts:
+        judged = [case for owner, case in cases if owner is contrast]
         names = {case.name for case in judged}
         absent = [case.name for case in contrast.cases if not names & {case.name, "mean"}]
         words.append(_combine(contrast, [case.word for case in judged], len(absent)))
