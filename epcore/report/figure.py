@@ -74,11 +74,15 @@ def facets(
         grid.set_xlabels("")
         grid.figure.supxlabel(_filled(below, int(20 * size[0])), fontsize=7)
         if grid.legend:
-            longest = max(len(text.get_text()) for text in grid.legend.texts)
-            seaborn.move_legend(
-                grid, "outside upper center", title=None, fontsize=7,
-                ncols=max(1, int(18 * size[0] / (6 + longest))),
-            )  # fmt: skip
+            texts = [text.get_text() for text in grid.legend.texts]
+            titles = (drawn["hue"], drawn.get("style"))
+            entries = dict(zip(texts, grid.legend.legend_handles, strict=True))
+            shown = {text: handle for text, handle in entries.items() if text not in titles}
+            grid.legend.remove()
+            columns = max(1, int(18 * size[0] / (6 + max(map(len, shown)))))
+            grid.figure.legend(
+                shown.values(), shown, loc="outside upper center", ncols=columns, fontsize=7
+            )
         yield grid
         grid.figure.set_layout_engine("constrained")  # behind seaborn, which sets another one
 
