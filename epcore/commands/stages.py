@@ -94,7 +94,9 @@ REPORT = {
     "plot": Stage("report.plot", figure_config.PlotConfig),
     "curves": Stage("report.curves", figure_config.CurvesConfig),
     "gap": Stage("report.gap", figure_config.GapConfig),
-    "table-figure": Stage("report.table_figure", figure_config.TableFigureConfig),
+    "ablation": Stage("report.ablation", figure_config.TableFigureConfig),
+    "per-episode": Stage("report.per_episode", figure_config.TableFigureConfig),
+    "speed": Stage("report.speed", figure_config.TableFigureConfig),
     "environment": Stage("report.environment", report.EnvironmentConfig),
     "reproduction": Stage("report.reproduction", report.ReproductionConfig),
 }

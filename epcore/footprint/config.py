@@ -53,6 +53,6 @@ class FootprintSettings(Settings):
 class Co2Config(StageConfig):
     """Sum up what the jobs of a scale used; `tables` and `figures` have the file of each name."""
 
-    stage_version: int = 1
+    stage_version: int = 2
     tables: dict[str, str]
     figures: dict[str, str]

@@ -19,10 +19,11 @@ from epcore.plan.figure_job import FigureJob
 from epcore.plan.registry import Registry
 from epcore.plan.run import Run
 from epcore.plan.runs import Runs
-from epcore.plan.tables import Tables
+from epcore.plan.tables import Cell, Tables
 from epcore.report.figure_config import (
     AlphaCandidate,
     AlphaConfig,
+    TableFigureCell,
     TableFigureConfig,
 )
 from epcore.settings import pick, validate
@@ -92,12 +93,12 @@ class Figures:
             title, inputs = "class probability between two images", self._of_networks(runs)
             jobs["interpolation"] = FigureJob("interpolation", title, self.interpolation(), inputs)
         for name, figure in self.settings.of_tables.items():
-            if self._has_numbers(name):
+            if self._drawn(name):
                 inputs = {
                     "table": [path(paths.TABLE_CSV, table=figure.table)],
                     "drawn_from": [path(paths.TABLE_TESTS, table=figure.table)],
                 }
-                jobs[name] = FigureJob("table-figure", figure.title, self.of_table(name), inputs)
+                jobs[name] = FigureJob(figure.kind, figure.title, self.of_table(name), inputs)
         return jobs
 
     def _of_networks(self, runs: list[Run]) -> dict[str, list[str]]:
@@ -107,12 +108,13 @@ class Figures:
             "episodes": [self._runs.path(paths.EPISODES, runs[0])],
         }
 
-    def _has_numbers(self, name: str) -> bool:
-        """Whether the scale has the tests that a figure of a table draws."""
+    def _drawn(self, name: str) -> list[Cell]:
+        """The cells that a figure of a table draws, one a seed; none if the scale lacks one."""
         figure = self.settings.of_tables[name]
         cells = self._tables.cells_if_shown(figure.table)
-        drawn = (cell for cell in cells if figure.draws(cell.block, cell.row, cell.column))
-        return figure.is_complete({cell.row.name: cell.row for cell in drawn}.values())
+        drawn = [cell for cell in cells if figure.draws(cell.block, cell.row, cell.column)]
+        complete = figure.is_complete({cell.row.name: cell.row for cell in drawn}.values())
+        return drawn if complete else []
 
     def alpha_runs(self) -> list[Run]:
         """The runs of the alpha search, recipe by recipe, if the scale has them."""
@@ -171,23 +173,29 @@ class Figures:
 
     def of_table(self, name: str) -> TableFigureConfig:
         """The config of a figure of a table, where the scale has it."""
-        registry, figure = self._registry, self.settings.of_tables[name]
-        table, scale = self._tables.table(figure.table), registry.scale
-        places = [place for place in table.places if figure.draws(*place)]
-        backbones = dict.fromkeys(block.backbone for block, _, _ in places if block.backbone)
-        columns = {column.dataset for _, _, column in places} & scale.columns.keys()
+        registry, drawn = self._registry, self._drawn(name)
+        shown = {
+            (cell.block.name, cell.row.name, cell.column.name): TableFigureCell(
+                block=cell.block.name,
+                row=cell.row.name,
+                column=cell.column.name,
+                backbone=registry.sized(cell.run.backbone),
+                dataset=registry.datasets[cell.run.dataset].caption,
+                episodes=cell.column.heading,
+                label=cell.row.label or cell.row.name,
+                marks=cell.row.marks,
+            )
+            for cell in drawn
+        }
+        networks = {(cell.run.dataset, cell.run.backbone) for cell in drawn}
+        first = drawn[0].run
         return TableFigureConfig(
-            figure=figure,
-            blocks=table.blocks,
-            columns=table.columns,
-            marks=table.marks,
-            backbones={backbone: registry.sized(backbone) for backbone in backbones},
-            datasets={
-                column: registry.datasets[scale.columns[column]].caption
-                for column in sorted(columns)
-            },
-            scale=registry.scale_name,
+            figure=self.settings.of_tables[name],
+            cells=tuple(shown.values()),
             seeds=registry.seeds,
+            note=registry.data_and_network(first.dataset, registry.sized(first.backbone))
+            if len(networks) == 1
+            else f"Scale {registry.scale_name}",
         )
 
     def _note(self, column: str, backbone: str) -> str:

@@ -48,10 +48,10 @@ def _read(path: Path, registry: Registry) -> Table:
                 pick(dict.fromkeys(table.marks), mark, "mark", place)
             if row.backbone is not None:
                 pick(registry.backbones, row.backbone, "backbone", place)
-            if row.baseline is not None:
-                pick(ours, row.baseline, "row of ours", f"{place}, baseline")
-            if row.baseline_recipe is not None:
-                recipes.check(row.baseline_recipe, f"{place}, baseline_recipe")
+            if row.baseline is not None and row.baseline not in ours:
+                known = {**ours, **dict.fromkeys(recipes.names)}
+                recipe = row.baseline.partition("+")[0]
+                pick(known, recipe, "row of ours or recipe", f"{place}, baseline")
             if row.method is not None and table.imagenet_fs is None:
                 recipes.check(row.method, f"{place}, method")
             if row.recipe is not None:
@@ -66,17 +66,15 @@ def _with_classifiers(block: Block, recipes: Recipes, location: str) -> Block:
     rows = list(block.rows)
     if (classifiers := block.classifiers) is not None:
         place = f"{location}, {block.name}, classifiers"
+        baseline = classifiers.baseline
+        is_row = baseline in [row.name for row in block.rows]
         for name in recipes.classifiers if classifiers.names is None else classifiers.names:
             choice = pick(recipes.classifiers, name, "entry of classifiers.yaml", place)
-            baseline_recipe = (
-                f"{classifiers.baseline_recipe}+{name}" if classifiers.baseline_recipe else None
-            )
             row = {
                 "name": name,
                 "label": choice.label,
                 "recipe": f"{classifiers.recipe}+{name}",
-                "baseline": classifiers.baseline,
-                "baseline_recipe": baseline_recipe,
+                "baseline": baseline if is_row else f"{baseline}+{name}",
             }
             rows.append(validate(Row, row, f"{place}, {name}"))
     usable = tuple(row for row in rows if recipes.is_usable(row.recipe))
@@ -114,8 +112,9 @@ def part_of(table: Table, part: TablePart, location: str) -> Table:
 def _with_rows(block: Block, names: tuple[str, ...], location: str) -> Block:
     """The block with some of its rows; differences are to rows that stay."""
     rows = tuple(row for row in block.rows if row.name in names)
+    left_out = {row.name for row in block.rows} - {*names}
     for row in rows:
-        if row.baseline is not None and row.baseline not in names:
+        if row.baseline in left_out:
             raise UserError(
                 f"{location}: the differences of {row.name!r} are to {row.baseline!r}, which is "
                 "not listed",

@@ -18,6 +18,7 @@ from epcore.settings import pick
 
 # What a caption says of the columns of a fact.
 FACTS: dict[Fact, str] = {
+    "parameters": "*Params*: of this run, in brackets as printed.",
     "assumptions": "T: transductive, all queries of an episode are classified together; S: takes "
     "unlabeled images; B: assumes that each class has as many queries as any other.",
     "seconds": "*s/1000*: processor time for 1000 episodes in seconds, features given, averaged "
@@ -65,6 +66,9 @@ class Tables:
         for name in tables if scale.tables is None else sorted(set(scale.tables)):
             whole = pick(tables, name, "table", f"{file}, tables")
             table = part_of(whole, scale.parts.get(name, TablePart()), f"{file}, parts.{name}")
+            if not table.paper:  # nor has a block without its backbone any number
+                here = [b for b in table.blocks if b.backbone in (None, *scale.backbones)]
+                table = table.model_copy(update={"blocks": tuple(here)})
             fs = self._imagenet_fs
             shown[name] = with_runs(table, fs, self._registry) if fs else table
         return shown
@@ -144,20 +148,20 @@ class Tables:
             seed=seed,
             protocol=protocol_of(row, column),
         )
-        baseline = None
-        if row.baseline is not None:
-            rows = {row.name: row for row in block.rows}
+        rows = {row.name: row for row in block.rows if row.recipe is not None}
+        if row.baseline is None:
+            baseline = None
+        elif row.baseline in rows or block.dataset is not None:  # ImageNet-FS has rows alone
             location = f"{self._registry.config.name}/tables/{table}.yaml, {row.name}, baseline"
             baseline_row = pick(rows, row.baseline, "row", location)
-            protocol = protocol_of(baseline_row, column)
             baseline = replace(
                 run,
                 backbone=baseline_row.backbone or str(block.backbone),
                 recipe=str(baseline_row.recipe),
-                protocol=protocol,
+                protocol=protocol_of(baseline_row, column),
             )
-        if row.baseline_recipe is not None:
-            baseline = replace(run, recipe=row.baseline_recipe)
+        else:
+            baseline = replace(run, recipe=row.baseline)
         return Cell(table, block, row, column, run, baseline)
 
     @cache  # noqa: B019
@@ -216,18 +220,13 @@ class Tables:
 
     def stage(self, table: str) -> TableConfig:
         """The config of the stage `table`."""
-        shown, backbones = self.table(table), self._registry.scale.backbones
+        shown = self.table(table)
         return TableConfig(
             name=table,
             table=shown,
             caption=self._caption(table),
             groups=tuple(self._group(shown, column.dataset) for column in shown.columns),
-            headings=tuple(
-                self._heading(block)
-                if shown.paper or block.dataset or block.backbone in (None, *backbones)
-                else None
-                for block in shown.blocks
-            ),
+            headings=tuple(map(self._heading, shown.blocks)),
             cells=tuple(self.measured(table)),
             energy=self._registry.path(paths.ENERGY),
         )
@@ -269,7 +268,7 @@ class Tables:
                 "with its 95\N{THIN SPACE}% interval",
                 registry.seeds,
             ),
-            "*Paper*: as printed." if table.paper else "",
+            "*Paper*: as printed; –: not printed, or not run at this scale." if table.paper else "",
             *(FACTS.get(fact, "") for fact in table.facts),
             table.notes,
             self._alike(name),

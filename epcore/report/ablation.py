@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from epcore.errors import UserError
+from epcore.files import Provenance
 from epcore.report.figure import BAR, BLUE, ORANGE, ends, figure
 from epcore.report.figure_config import TableFigureConfig, factors_of
 from epcore.report.numbers import write_table
 from epcore.report.scores import read_test
 from epcore.report.statistics import Estimate, over_trainings
-from epcore.report.text_table import Cells, Tests
+from epcore.report.text_table import Cells, Tests, by_seed, read_cells, read_tests
 
 Term = tuple[str, ...]
 # The accuracies of a full factorial design, by the set of factors that are on.
@@ -47,24 +47,16 @@ def effects(trainings: Sequence[Design], factors: Sequence[str]) -> dict[Term, E
 
 
 def tabulate(config: TableFigureConfig, cells: Cells, tests: Tests) -> pd.DataFrame:
-    """A line for each term: effect and interval in points of this run, effect in the paper.
-
-    Raises:
-        UserError: if the paper prints no number for a row.
-    """
-    block, column = config.blocks[0], config.columns[0]
-    shown = [row for row in block.rows if row.recipe]
-    varied = factors_of(shown)
-    factors = tuple(mark for mark in config.marks if mark in varied)
-    rows = {row.name: frozenset(row.marks) & {*factors} for row in shown}
+    """A line for each term: effect and interval in points of this run, effect in the paper."""
+    first = config.cells[0]
+    drawn = [c for c in config.cells if (c.block, c.column) == (first.block, first.column)]
+    factors = factors_of([cell.marks for cell in drawn])
     ours: dict[str, dict[frozenset[str], np.ndarray]] = {}  # by seed
     theirs: dict[frozenset[str], np.ndarray] = {}
-    for row, marks in rows.items():
-        key = (block.name, row, column.name)
-        if not cells[key]["paper_accuracy"]:
-            raise UserError(f"the paper prints no number for {', '.join(key)}", "correct `paper`")
-        theirs[marks] = np.array(float(cells[key]["paper_accuracy"]))
-        for test in tests[key]:
+    for cell in drawn:
+        marks = frozenset(cell.marks) & {*factors}
+        theirs[marks] = np.array(float(cells[cell.key]["paper_accuracy"]))
+        for test in tests[cell.key]:
             ours.setdefault(test["seed"], {})[marks] = read_test(test)
     lines = [
         {
@@ -105,10 +97,13 @@ def draw(table: pd.DataFrame, note: str, over: str, out: Path) -> None:
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, markerscale=0.6)
 
 
-def make(config: TableFigureConfig, cells: Cells, tests: Tests, out: Path) -> None:
-    """The picture (.pdf, .png) and what is drawn (.csv)."""
-    numbers = tabulate(config, cells, tests)
+def run(config: TableFigureConfig, table: Path, out: Path) -> None:
+    """The stage `ablation`: the picture (.pdf, .png) and what is drawn (.csv)."""
+    tests = by_seed(table)
+    provenance = Provenance("ablation", config, [table, tests])
+    numbers = tabulate(config, read_cells(table), read_tests(tests))
     write_table(numbers, out.with_suffix(".csv"), "%.4f")
     trainings = len(config.seeds)
     over = "episodes" if trainings == 1 else f"{trainings} trainings"
     draw(numbers, config.note, over, out)
+    provenance.write(out)

@@ -144,7 +144,7 @@ def tabulate_cells(
         if key in measured:
             cell |= _measured(measured[key])
             if "difference" in cell:
-                cell["baseline"] = row.baseline or row.baseline_recipe
+                cell["baseline"] = row.baseline
         place = (block.name, row.paper or row.name, column.name)
         if place in printed:
             cell |= {f"paper_{name}": printed[place][name] for name in ("accuracy", "interval")}

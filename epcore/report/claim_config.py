@@ -1,6 +1,5 @@
 """The config of the stage that judges claims."""
 
-from functools import cache
 from typing import Annotated, Literal
 
 from pydantic import Field, PositiveInt, model_validator
@@ -8,7 +7,6 @@ from pydantic import Field, PositiveInt, model_validator
 from epcore.settings import Settings, StageConfig
 
 
-@cache
 def parts_of(cell: str) -> tuple[str, str, str, str]:
     """Table, block, row and column of `table/block/row/column`; names of rows may hold a slash."""
     table, _, place = cell.partition("/")

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,13 @@ from epcore.report.markup import to_text
 from epcore.report.numbers import write_table
 from epcore.report.verdicts import PLURAL, Verdict, Word
 from epcore.report.writer import fill
+
+# What a page calls a judge -> the judge's column of claims.csv.
+JUDGES = {
+    "As printed": "printed",
+    "By printed intervals": "printed_intervals",
+    "In this run": "this_run",
+}
 
 
 def run(config: ClaimsConfig, tests: list[Path], numbers: list[Path], out: Path) -> None:
@@ -107,15 +115,10 @@ def counts_of(judged: list[Judged]) -> list[str]:
     """How many of the paper's claims hold, by each judge."""
     words: dict[Word, str] = {**PLURAL, "not asked": "not asked"}
     lines = []
-    for title, verdicts in (
-        ("As printed", [judgment.printed for judgment in judged]),
-        ("By printed intervals", [judgment.printed_intervals for judgment in judged]),
-        ("In this run", [judgment.this_run for judgment in judged]),
-    ):
-        counts = [
-            f"{sum(v.word == word for v in verdicts)} {plural}" for word, plural in words.items()
-        ]
-        lines.append(f"{title}: {', '.join(counts)} of the paper's {len(verdicts)} claims")
+    for title, column in JUDGES.items():
+        counts = Counter(getattr(judgment, column).word for judgment in judged)
+        told = ", ".join(f"{counts[word]} {plural}" for word, plural in words.items())
+        lines.append(f"{title}: {told} of the paper's {len(judged)} claims")
     return lines
 
 

@@ -15,7 +15,7 @@ from epcore.report.numbers import write_table
 from epcore.report.writer import fill
 
 # The statements of the paragraph that the table repeats.
-CAPTION = ("factor", "trust", "paper", "shared")
+CAPTION = ("factor", "trust", "impact", "paper", "shared")
 
 
 def statements(sums: pd.DataFrame, attempts: pd.DataFrame) -> dict[str, str]:
@@ -84,40 +84,28 @@ def _trust(measured: float, kwh: float) -> str:
     )
 
 
-def typeset(sums: pd.DataFrame, sentences: dict[str, str], attempts: pd.DataFrame) -> str:
-    """The table of rules, tables and figures, and of the paper's estimate, in LaTeX."""
-    total = _total(sums)
+def typeset(sums: pd.DataFrame, sentences: dict[str, str]) -> str:
+    """The table of rules, tables and figures in LaTeX."""
 
     def row(use: pd.Series) -> tuple[str, int, int, list[str]]:
         numbers = [_digits(use[name]) for name in ("hours", "cpu_hours", "kwh", "kg")]
-        return label(use), use["attempts"], use["unfinished"], numbers
+        return str(use["name"]), use["attempts"], use["unfinished"], numbers
 
     levels = {
-        "Rule": ["rule"],
-        "Table or figure, with all it is made of": ["table", "figure"],
-        "": ["total"],
+        "rule": "Rule",
+        "table": "Table, with all it is made of",
+        "figure": "Figure, with all it is made of",
+        "total": "",
     }
-    estimates = [
-        (f"Paper: {impact.HOURS} h at {impact.WATTS} W (printed: {impact.PRINTED} kg)",
-         f"{impact.COMPUTED} kg")
-    ]  # fmt: skip
-    if total["impact_kg"] > 0:
-        mass = f"{_digits(total['impact_kg'])} kg"
-        estimates.insert(0, (f"This run: {_gpu_hours(attempts)}", mass))
     return fill(
         "co2.tex",
-        caption=" ".join(sentences[name] for name in CAPTION),
+        caption=" ".join(sentences[name] for name in CAPTION if name in sentences),
         parts=[
-            (heading, [row(use) for _, use in sums[sums["level"].isin(names)].iterrows()])
-            for heading, names in levels.items()
+            (heading, [row(use) for _, use in sums[sums["level"] == level].iterrows()])
+            for level, heading in levels.items()
+            if level in set(sums["level"])
         ],
-        estimates=estimates,
     )
-
-
-def label(use: pd.Series) -> str:
-    """The name in the table; a table and a figure may have the same name."""
-    return f"{use['name']} (figure)" if use["level"] == "figure" else str(use["name"])
 
 
 def _percent(part: float, total: float) -> str:
@@ -159,6 +147,6 @@ def run(config: Co2Config, energy: Path, out: Path, tex: Path, drawing: Path) ->
     sentences = statements(sums, attempts)
     write_table(sums, out, "%.6g")
     write_text(out.with_suffix(".md"), " ".join(sentences.values()) + "\n")
-    write_text(tex, typeset(sums, sentences, attempts))
+    write_text(tex, typeset(sums, sentences))
     draw(sums, drawing)
     provenance.write(out)

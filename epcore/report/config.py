@@ -76,16 +76,16 @@ class TableConfig(StageConfig):
     """Collect a table's numbers and typeset them; see `epcore.report.statistics` for the intervals.
 
     `table` is that of the config with all rows and blocks that the scale has. `groups` stand above
-    each column, `headings` above each block; without one it is in the CSV alone. They and the
-    caption are in epcore.report.markup. The folder `energy` tells of earlier attempts at trainings.
+    each column, `headings` above each block. They and the caption are in epcore.report.markup. The
+    folder `energy` tells of earlier attempts at trainings.
     """
 
-    stage_version: int = 10
+    stage_version: int = 11
     name: str
     table: Table
     caption: str
     groups: tuple[str, ...]
-    headings: tuple[str | None, ...]
+    headings: tuple[str, ...]
     cells: tuple[MeasuredCell, ...]
     energy: str
 
@@ -98,7 +98,7 @@ class TableConfig(StageConfig):
 class ReproductionConfig(StageConfig):
     """Typeset the reproduction: what a scale says of itself, by name, and what it makes."""
 
-    stage_version: int = 2
+    stage_version: int = 3
     scale: str
     seeds: tuple[int, ...]
     facts: dict[str, str]

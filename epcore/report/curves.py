@@ -12,9 +12,7 @@ from epcore.report.figure import COLORS, facets
 from epcore.report.figure_config import CurvesConfig
 from epcore.report.numbers import write_table
 
-# Above the accuracies, as a share of their range.
-ROOM_FOR_NUMBERS = 0.3
-# Column -> the panel that it is drawn in, and of which images it tells.
+# Column -> the panel that it is drawn in, and the images that it is of.
 MEASURES = {
     "train_loss": ("loss", "training"),
     "val_loss": ("loss", "validation"),
@@ -77,15 +75,15 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
         epoch=table["epoch"] + _before(table),
     )
     parts = [
-        table.assign(measure=measure, of=of, value=table[column])
-        for column, (measure, of) in MEASURES.items()
+        table.assign(measure=measure, images=images, value=table[column])
+        for column, (measure, images) in MEASURES.items()
     ]
     drawn = pd.concat(parts, ignore_index=True)
-    below = f"epoch\nStars are the epochs that are kept, numbers their accuracy. {note}"
+    below = f"epoch\nStars are the epochs that are kept. {note}"
     with facets(
         out, "relplot", (4.8, 1.0 + 0.95 * table["row"].nunique()), below,
         data=drawn, row="row", col="measure", kind="line", x="epoch", y="value", hue="phase",
-        hue_order=phases, palette=colors, style="of", units="seed", estimator=None, linewidth=1,
+        hue_order=phases, palette=colors, style="images", units="seed", estimator=None, linewidth=1,
         marker=".", markersize=4, markeredgewidth=0,
         facet_kws={"sharey": "col", "margin_titles": True},
     ) as grid:  # fmt: skip
@@ -99,15 +97,6 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
                 kept["epoch"], kept["val_accuracy"], marker="*", zorder=3, s=25,
                 color=kept["phase"].map(colors),
             )  # fmt: skip
-            best = kept.groupby("phase", sort=False)["val_accuracy"].mean().iloc[::-1]
-            for place, (phase, accuracy) in enumerate(best.items()):
-                accuracies.text(
-                    1 - place * min(0.27, 1 / len(best)), 1, f"{accuracy:.1f}", ha="right",
-                    va="top", fontsize=6 if len(best) <= 3 else 5, color=colors[phase],
-                    transform=accuracies.transAxes,
-                )  # fmt: skip
-        low, high = accuracies.get_ylim()
-        accuracies.set_ylim(low, high + ROOM_FOR_NUMBERS * (high - low))
 
 
 def _before(table: pd.DataFrame) -> pd.Series:

@@ -74,19 +74,14 @@ def facets(
         grid.set_xlabels("")
         grid.figure.supxlabel(_filled(below, int(20 * size[0])), fontsize=7)
         if grid.legend:
-            shown = {
-                text.get_text(): handle
-                for text, handle in zip(grid.legend.texts, grid.legend.legend_handles, strict=True)
-                if text.get_text() not in (drawn["hue"], drawn.get("style"))  # titles
-            }
+            texts = [text.get_text() for text in grid.legend.texts]
+            titles = (drawn["hue"], drawn.get("style"))
+            entries = dict(zip(texts, grid.legend.legend_handles, strict=True))
+            shown = {text: handle for text, handle in entries.items() if text not in titles}
             grid.legend.remove()
             columns = max(1, int(18 * size[0] / (6 + max(map(len, shown)))))
             grid.figure.legend(
-                shown.values(),
-                shown,
-                loc="outside upper center",
-                ncols=min(columns, len(shown)),
-                fontsize=7,
+                shown.values(), shown, loc="outside upper center", ncols=columns, fontsize=7
             )
         yield grid
         grid.figure.set_layout_engine("constrained")  # behind seaborn, which sets another one

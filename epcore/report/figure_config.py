@@ -27,21 +27,31 @@ class AlphaConfig(ComputeConfig):
     note: str
 
 
-class PlotPoint(Settings):
-    """A number of a table and where it is drawn: its panel, its line and its position there.
+class DrawnCell(Settings):
+    """A number of a table, and how a figure calls its backbone, data set and kind of episode."""
+
+    block: str
+    row: str
+    column: str
+    backbone: str
+    dataset: str
+    episodes: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The number's place in its table."""
+        return self.block, self.row, self.column
+
+
+class PlotPoint(DrawnCell):
+    """A number and where it is drawn: its line, and its position in its panel.
 
     `baseline` is the line that the number's paired difference is to.
     """
 
-    backbone: str
-    dataset: str
-    episodes: str
     series: str
     x: int
     table: str
-    block: str
-    row: str
-    column: str
     baseline: str | None
 
     @property
@@ -52,7 +62,7 @@ class PlotPoint(Settings):
 class PlotConfig(StageConfig):
     """Draw accuracy over one property of the episodes; `note` says what the numbers are of."""
 
-    stage_version: int = 1
+    stage_version: int = 2
     label: str
     series: tuple[str, ...]
     points: tuple[PlotPoint, ...]
@@ -62,7 +72,7 @@ class PlotConfig(StageConfig):
 class CurvesConfig(StageConfig):
     """Draw the curves of trainings; `note` says what they are of."""
 
-    stage_version: int = 3
+    stage_version: int = 4
     trainings: tuple[Training, ...]
     note: str
 
@@ -80,7 +90,7 @@ class GapPair(Settings):
 class GapConfig(StageConfig):
     """Draw how far apart pretrainings are, epoch by epoch; `note` says what they are of."""
 
-    stage_version: int = 1
+    stage_version: int = 2
     pairs: tuple[GapPair, ...]
     label: str
     note: str
@@ -108,17 +118,14 @@ class Ablation(TableFigure):
 
     def is_complete(self, rows: Collection[Row]) -> bool:
         """Whether there is a row for each combination of the factors in which the rows differ."""
-        marks = {frozenset(row.marks) for row in rows}
-        return len(rows) == len(marks) == 1 << len(factors_of(rows))
-
-    def draws(self, _block: Block, row: Row, _column: Column) -> bool:
-        return bool(row.recipe)
+        marks = [row.marks for row in rows]
+        return len(rows) == len({*map(frozenset, marks)}) == 1 << len(factors_of(marks))
 
 
-def factors_of(rows: Collection[Row]) -> list[str]:
-    """The marks that some rows have and others have not, in the order of their first row."""
-    marks = dict.fromkeys(mark for row in rows for mark in row.marks)
-    return [mark for mark in marks if not all(mark in row.marks for row in rows)]
+def factors_of(rows: Collection[tuple[str, ...]]) -> list[str]:
+    """The marks that some rows have and others have not, ordered as in the row with most marks."""
+    marks = dict.fromkeys(mark for row in sorted(rows, key=len, reverse=True) for mark in row)
+    return [mark for mark in marks if not all(mark in row for row in rows)]
 
 
 class Speed(TableFigure):
@@ -128,8 +135,8 @@ class Speed(TableFigure):
     block: str = Field(description="the block whose rows are drawn")
     column: str = Field(description="the data set of the columns that are drawn")
 
-    def draws(self, block: Block, row: Row, column: Column) -> bool:
-        return (block.name, column.dataset) == (self.block, self.column) and bool(row.recipe)
+    def draws(self, block: Block, _row: Row, column: Column) -> bool:
+        return (block.name, column.dataset) == (self.block, self.column)
 
 
 class PerEpisode(TableFigure):
@@ -148,38 +155,18 @@ class PerEpisode(TableFigure):
 AnyTableFigure = Annotated[Ablation | Speed | PerEpisode, Field(discriminator="kind")]
 
 
-class TableFigureConfig(StageConfig):
-    """Draw a figure of a table.
+class TableFigureCell(DrawnCell):
+    """A number that a figure of a table draws; `label` and `marks` are those of its row."""
 
-    blocks, columns, marks: of the table, as far as the scale has it. backbones: how a block's
-    backbone is called. datasets: how a column's data set is called.
-    """
+    label: str
+    marks: tuple[str, ...]
+
+
+class TableFigureConfig(StageConfig):
+    """Draw numbers of a table, row by row; `note` says what they are of."""
 
     stage_version: int = 1
     figure: AnyTableFigure
-    blocks: tuple[Block, ...]
-    columns: tuple[Column, ...]
-    marks: tuple[str, ...]
-    backbones: dict[str, str]
-    datasets: dict[str, str]
-    scale: str
+    cells: tuple[TableFigureCell, ...]
     seeds: tuple[int, ...]
-
-    @property
-    def places(self) -> list[tuple[Block, Row, Column]]:
-        """The places of the numbers that are drawn, row by row."""
-        places = [
-            (block, row, column)
-            for block in self.blocks
-            for row in block.rows
-            for column in self.columns
-        ]
-        return [place for place in places if self.figure.draws(*place)]
-
-    @property
-    def note(self) -> str:
-        """What the numbers are of: the data set and the backbone of the first of them."""
-        block, _, column = self.places[0]
-        backbone = self.backbones.get(str(block.backbone), "")
-        dataset = self.datasets.get(column.dataset, "no data")
-        return f"Scale {self.scale}: {dataset}, {backbone}"
+    note: str

@@ -2,23 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from epcore.files import user_error_on_failure
 from epcore.report.claim_config import ClaimsConfig, JudgedClaim, SignedNumber, parts_of
 from epcore.report.scores import read_test
 from epcore.report.statistics import Estimate, of_printed, of_trainings, without_error
 from epcore.report.text_table import CsvLine, read_tests
 from epcore.report.verdicts import (
     CaseVerdict,
+    Evidence,
     Verdict,
     Word,
     conjunction,
-    in_print,
+    covered,
     judge_estimates,
     judge_products,
 )
@@ -59,7 +58,6 @@ def read_measured(config: ClaimsConfig, tests: Sequence[Path]) -> dict[str, Meas
     """
     frames = {table: read_tests(file) for table, file in zip(config.tables, tests, strict=True)}
 
-    @cache
     def measured(cell: str) -> Measured:
         table, block, row, column = parts_of(cell)
         lines = frames[table][block, row, column]
@@ -99,23 +97,24 @@ def judge(
 
     printed = {name for name, cell in config.cells.items() if cell.printed}
     with_interval = {name for name in printed if config.cells[name].printed_interval}
+    numbers_printed = Evidence(printed, printed, as_printed)
+    intervals_printed = Evidence(printed, with_interval, with_intervals)
+    run = Evidence(printed | measured.keys(), measured.keys(), estimate)
     judged = []
     for claim in config.claims:
         if claim.numbers:
             this_run = _judge_numbers(claim.numbers, numbers)
         else:
-            existing = printed | measured.keys()
-            askable = _askable(claim, config)
-            this_run = judge_estimates(askable, existing, measured.keys(), estimate)
+            this_run = judge_estimates(_askable(claim, config), run)
         reason = _reason(claim, config) if this_run.word == "not asked" else ""
         by_numbers = by_intervals = Verdict("not asked")
         if not claim.ours:
             by_numbers = (
                 judge_products(claim)
                 if claim.products
-                else judge_estimates(in_print(claim, printed), printed, printed, as_printed)
+                else judge_estimates(covered(claim, numbers_printed), numbers_printed)
             )
-            by_intervals = judge_estimates(claim, printed, with_interval, with_intervals)
+            by_intervals = judge_estimates(claim, intervals_printed)
         judged.append(Judged(claim, by_numbers, by_intervals, this_run, reason))
     return judged
 
@@ -153,10 +152,8 @@ def _judge_numbers(numbers: Sequence[SignedNumber], files: Mapping[str, Path]) -
 
 
 def _judge_number(number: SignedNumber, file: Path) -> CaseVerdict:
-    remedy = "correct the name in config/claims.yaml, or delete the file"
-    with user_error_on_failure(f"{file} has no number {number.number}", remedy):
-        table = pd.read_csv(file).set_index("name")
-        value, low, high = table.loc[number.number, ["value", "low", "high"]].astype(float)
+    table = pd.read_csv(file).set_index("name")
+    value, low, high = table.loc[number.number, ["value", "low", "high"]].astype(float)
     below, above = high < 0, low > 0
     if number.sign == "below zero":
         word: Word = "holds" if below else "fails" if above else "open"

@@ -1,6 +1,6 @@
 """The printed lines of a table, before they are LaTeX, HTML or a terminal's."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Literal, NamedTuple
@@ -59,7 +59,7 @@ def beside(table: Table, cells: Cells) -> Beside:
 
 def sources(config: TableConfig) -> list[str]:
     """Each source of the literature once, in the order of their numbers from 1."""
-    named = [row.source for _, block in _blocks(config) for row in block.rows if row.source]
+    named = [row.source for block in config.table.blocks for row in block.rows if row.source]
     return list(dict.fromkeys(named))
 
 
@@ -67,74 +67,53 @@ def blocks_of(config: TableConfig, cells: Cells) -> list[PrintedBlock]:
     """The lines of a table, block by block."""
     table = config.table
     extra = beside(table, cells)
-    facts = _facts(table, cells)
+    facts = facts_of(table)
     numbers = {source: number for number, source in enumerate(sources(config), start=1)}
+
+    def cells_of(block: Block, row: str) -> list[CsvLine]:
+        return [cells[block.name, row, column.name] for column in table.columns]
 
     def lines(block: Block) -> Iterator[Line]:
         """Each row's line and, below it, its differences, if the table has them there."""
-        previous = ""
-        cells_of_previous: list[CsvLine] = []
+        above = ""
         for row in block.rows:
-            row_cells = [cells[block.name, row.name, column.name] for column in table.columns]
-            baseline = cells_of_previous if extra == "paper" and row.baseline == previous else []
-            differences = _differences(row_cells, baseline, table.stacked)
+            row_cells = cells_of(block, row.name)
             line = Line(
                 label=row.label or row.name,
                 source=numbers.get(row.source),
                 marks=tuple(mark in row.marks for mark in table.marks),
                 facts=tuple(fact(row_cells) for fact in facts.values()),
-                entries=_entries(table, row, row_cells, extra, tell_noise=not differences),
+                entries=_entries(table, row, row_cells, extra),
             )
             yield line
-            if differences:
+            measured = differences = [_difference(cell) for cell in row_cells]
+            if extra == "paper" and row.baseline == above:
+                printed = map(_printed_difference, row_cells, cells_of(block, above))
+                differences = [*chain.from_iterable(zip(measured, printed, strict=True))]
+            elif not table.stacked:
+                differences = []
+            if differences and any(measured):
                 no_facts = ("",) * len(line.facts)
-                yield replace(
-                    line, label=DIFFERENCE, facts=no_facts, entries=differences, below=True
-                )
-            previous, cells_of_previous = row.name, row_cells
+                entries = tuple(differences)
+                yield replace(line, label=DIFFERENCE, facts=no_facts, entries=entries, below=True)
+            above = row.name
 
-    return [(heading, list(lines(block))) for heading, block in _blocks(config)]
-
-
-def legend(config: TableConfig, cells: Cells) -> str:
-    """What the caption says of what the table happens to show."""
-    blocks = blocks_of(config, cells)
-    lines = [line for _, of_block in blocks for line in of_block]
-    entries = [entry for line in lines for entry in line.entries if entry]
-    sentences = []
-    if any(cell["paper_parameters"] and cell["parameters"] for cell in cells.values()):
-        sentences.append("*Params*: of this run, in brackets as printed.")
-    if beside(config.table, cells) == "paper":
-        if any(line.label == DIFFERENCE for line in lines):
-            sentences.append("*Difference*: to the row above, paired over the same episodes.")
-        if any(not entry.value for entry in entries):
-            sentences.append("–: not run at this scale, or not printed.")
-    if any(entry.gray for entry in entries):
-        sentences.append("Gray: with 224×224 pixels.")
-    return " ".join(sentences)
+    headings = zip(config.headings, table.blocks, strict=True)
+    return [(heading, list(lines(block))) for heading, block in headings]
 
 
-def fact_names(table: Table, cells: Cells) -> list[str]:
-    """The headings of the facts of each line."""
-    return list(_facts(table, cells))
-
-
-def _blocks(config: TableConfig) -> Iterable[tuple[str, Block]]:
-    """The blocks that are printed, below their headings."""
-    headings = zip(config.headings, config.table.blocks, strict=True)
-    return ((heading, block) for heading, block in headings if heading is not None)
+def facts_of(table: Table) -> dict[str, Callable[[list[CsvLine]], str]]:
+    """The heading of each fact, and its text for the cells of a row."""
+    return {heading: text for fact in table.facts for heading, text in FACTS[fact].items()}
 
 
 # -- numbers ---------------------------------------------------------------------------------------
 
 
 def _entries(
-    table: Table, row: Row, cells: Sequence[CsvLine], extra: Beside, tell_noise: bool
+    table: Table, row: Row, cells: Sequence[CsvLine], extra: Beside
 ) -> tuple[Entry | None, ...]:
-    """The numbers of a row: this run's, and what stands beside each.
-
-    tell_noise: whether they tell of a difference within noise, because no line below them does.
-    """
+    """The numbers of a row: this run's, and what stands beside each."""
     if table.stacked and row.source:
         return tuple(map(_printed, cells))
     entries: list[Entry | None] = []
@@ -143,7 +122,7 @@ def _entries(
         if extra == "difference":
             entries += [ours, _difference(cell)]
             continue
-        entries.append(ours._replace(within_noise=tell_noise and _within_noise(cell)))
+        entries.append(ours._replace(within_noise=_within_noise(cell)))
         if extra == "paper":
             entries.append(_printed(cell))
     return tuple(entries)
@@ -165,23 +144,6 @@ def _difference(cell: CsvLine) -> Entry | None:
     )
 
 
-def _differences(
-    cells: Sequence[CsvLine], baseline: Sequence[CsvLine], stacked: bool
-) -> tuple[Entry | None, ...]:
-    """The differences that stand below a row; none if it has none, or has them elsewhere.
-
-    baseline: the cells of the row above, if differences are to that row and have printed ones
-    beside them; else none.
-    """
-    measured = tuple(map(_difference, cells))
-    if not any(measured) or not (stacked or baseline):
-        return ()
-    if stacked:
-        return measured
-    printed = map(_printed_difference, cells, baseline)
-    return tuple(chain.from_iterable(zip(measured, printed, strict=True)))
-
-
 def _printed_difference(cell: CsvLine, other: CsvLine) -> Entry | None:
     """The difference of two printed numbers, if both are printed."""
     if not (cell["paper_accuracy"] and other["paper_accuracy"]):
@@ -201,17 +163,6 @@ def _rounded(number: str) -> str:
 
 
 # -- facts -----------------------------------------------------------------------------------------
-
-
-def _facts(table: Table, cells: Cells) -> dict[str, Callable[[list[CsvLine]], str]]:
-    """Heading -> the text for the cells of a row."""
-    has_parameters = any(cell["paper_parameters"] for cell in cells.values())
-    facts: dict[str, Callable[[list[CsvLine]], str]] = {}
-    if has_parameters:
-        facts["Params"] = _parameters
-    for fact in table.facts:
-        facts |= FACTS[fact]
-    return facts
 
 
 def _assumes(row: list[CsvLine]) -> str:
@@ -259,6 +210,7 @@ def _training_energy(row: list[CsvLine]) -> str:
 
 # The headings of each fact, and the text below each.
 FACTS: dict[Fact, dict[str, Callable[[list[CsvLine]], str]]] = {
+    "parameters": {"Params": _parameters},
     "assumptions": {"assumes": _assumes},
     "seconds": {"s/1000": _seconds},
     "costs": {"training": _training_time, "Wh": _training_energy},

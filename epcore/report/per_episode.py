@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from epcore.files import Provenance
 from epcore.report.figure import BLUE, ORANGE, facets
 from epcore.report.figure_config import PerEpisode, TableFigureConfig
 from epcore.report.numbers import write_table
 from epcore.report.scores import read_test
-from epcore.report.text_table import Cells, Tests
+from epcore.report.text_table import Tests, by_seed, read_tests
 
 PLACE = ["dataset", "backbone", "episodes"]
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -21,17 +22,10 @@ def read(config: TableFigureConfig, tests: Tests) -> pd.DataFrame:
         UserError: if a score file is damaged, or another than when the table was made.
     """
     parts = []
-    for block, row, column in config.places:
-        place = {
-            "dataset": config.datasets.get(column.dataset, column.dataset),
-            "backbone": config.backbones.get(str(block.backbone), block.name),
-            "episodes": column.heading,
-        }
-        for test in tests.get((block.name, row.name, column.name), []):
-            accuracies = read_test(test)
-            lines = pd.DataFrame(
-                {**place, "row": row.name, "seed": int(test["seed"]), "accuracy": accuracies}
-            )
+    for cell in config.cells:
+        place = cell.model_dump(include={*PLACE, "row"})
+        for test in tests[cell.key]:
+            lines = pd.DataFrame({**place, "seed": int(test["seed"]), "accuracy": read_test(test)})
             parts.append(lines.rename_axis("episode").reset_index())
     return pd.concat(parts, ignore_index=True)
 
@@ -75,20 +69,21 @@ def draw(
     ) as grid:  # fmt: skip
         grid.set_ylabels("accuracy, %")
         for place, panel in grid.axes_dict.items():
-            labeled = {kind: (*place, kind) for kind in kinds if (*place, kind) in shares.index}
             names = [
-                f"{kind}\n{shares.above[key]:.0f} : {shares.below[key]:.0f}"
-                for kind, key in labeled.items()
+                f"{kind}\n{shares.above[*place, kind]:.0f} : {shares.below[*place, kind]:.0f}"
+                for kind in kinds
             ]
-            panel.set_xticks([kinds.index(kind) for kind in labeled], names)
+            panel.set_xticks(range(len(kinds)), names)
 
 
-def make(config: TableFigureConfig, _cells: Cells, tests: Tests, out: Path) -> None:
-    """The picture (.pdf, .png) and what it says in numbers (.csv)."""
+def run(config: TableFigureConfig, table: Path, out: Path) -> None:
+    """The stage `per-episode`: the picture (.pdf, .png) and what it says in numbers (.csv)."""
     assert isinstance(config.figure, PerEpisode)
-    rows = config.figure.rows
-    episodes = read(config, tests)
+    rows, tests = config.figure.rows, by_seed(table)
+    provenance = Provenance("per-episode", config, [table, tests])
+    episodes = read(config, read_tests(tests))
     numbers = tabulate(rows, episodes)
     write_table(numbers, out.with_suffix(".csv"), "%.4f")
-    note = f"Scale {config.scale}, seeds {', '.join(map(str, config.seeds))}"
+    note = f"{config.note}, seeds {', '.join(map(str, config.seeds))}"
     draw(rows, note, episodes, numbers, out)
+    provenance.write(out)

@@ -8,55 +8,30 @@ from epcore.files import Provenance
 from epcore.report.figure import BAR, COLORS, ends, facets
 from epcore.report.figure_config import PlotConfig
 from epcore.report.numbers import write_table
-from epcore.report.text_table import CsvLine, read_cells
+from epcore.report.text_table import KEY, read_cells
 
 STYLES = tuple(zip(COLORS, "osD^vPX", strict=True))
-PANEL = ["backbone", "dataset", "episodes"]
-NUMBERS = (
-    *("accuracy", "interval", "difference", "difference_interval"),
-    *("paper_accuracy", "paper_interval"),
-)
+DIFFERENCE = ["difference", "difference_interval"]
+NUMBERS = ["accuracy", "interval", *DIFFERENCE, "paper_accuracy", "paper_interval"]
 
 
 def tabulate(config: PlotConfig, tables: list[Path]) -> pd.DataFrame:
-    """A line for each number that is drawn, in percent and points.
+    """A line for each number that is drawn, in percent and points; empty where there is none.
 
     `difference` is that of this run to the line `baseline`, paired over episodes, with its 95 %
-    half width; `paper_difference` that of the printed means. Empty where there is none.
+    half width.
 
     Raises:
         UserError: if a table cannot be read.
     """
-    cells: dict[tuple[str, str, str, str], CsvLine] = {}
-    for path in tables:
-        read = read_cells(path)
-        cells |= {(cell["table"], *key): cell for key, cell in read.items()}
-    lines = []
-    for point in config.points:
-        cell = cells[point.table, point.block, point.row, point.column]
-        numbers = {name: float(cell[name] or "nan") for name in NUMBERS}
-        if point.baseline is None:
-            numbers |= {"difference": float("nan"), "difference_interval": float("nan")}
-        lines.append(
-            {
-                **dict(zip(PANEL, point.panel, strict=True)),
-                "series": point.series,
-                "x": point.x,
-                "baseline": point.baseline,
-                **numbers,
-                "table": point.table,
-            }
-        )
-    table = pd.DataFrame(lines)
-    printed = dict(zip(_places(table, "series"), table["paper_accuracy"], strict=True))
-    baselines = [printed.get(place, float("nan")) for place in _places(table, "baseline")]
-    table["paper_difference"] = table["paper_accuracy"] - baselines
+    cells = pd.DataFrame(cell for path in tables for cell in read_cells(path).values())
+    cells[NUMBERS] = cells[NUMBERS].apply(pd.to_numeric)
+    points = pd.DataFrame(point.model_dump() for point in config.points)
+    place = ["table", *KEY]
+    table = points.merge(cells[[*place, *NUMBERS]], on=place, how="left")
+    compared = table["baseline"].notna()
+    table[DIFFERENCE] = table[DIFFERENCE].where(compared)
     return table
-
-
-def _places(table: pd.DataFrame, line: str) -> list[tuple[object, ...]]:
-    """Panel, line (of the column `line`) and position of every number."""
-    return list(table[[*PANEL, line, "x"]].itertuples(index=False, name=None))
 
 
 def draw(config: PlotConfig, table: pd.DataFrame, out: Path) -> None:

@@ -18,11 +18,9 @@ from epcore.report.markup import to_tex
 from epcore.report.statistics import LEVEL
 from epcore.report.text_table import CsvLine, read_cells, read_lines
 from epcore.report.writer import fill_file
-from epcore.settings import pick
 
 SUMS = ("hours", "kwh", "kg")
-# Name of a judge in the prose -> its column of claims.csv.
-JUDGES = {"printed": "printed", "intervals": "printed_intervals", "run": "this_run"}
+JUDGES = ("printed", "printed_intervals", "this_run")  # columns of claims.csv
 PHRASES = {"holds": "holds", "fails": "fails", "open": "is open", "not asked": "is not asked"}
 ABSENT = r"\emph{(not at this scale)}"
 
@@ -45,20 +43,13 @@ def values_of(
     """
     by_id = {claim["id"]: claim for claim in claims}
 
-    def says(claim: str, judge: str) -> str:
-        """The verdict of a judge on a claim, in words."""
-        verdicts = pick(by_id, claim, "claim", "says() in the document")
-        return PHRASES[verdicts[pick(JUDGES, judge, "judge", "says() in the document")]]
-
     return {
         "facts": _facts(config, claims, footprint),
         "cell": _number(tables, "accuracy", "interval", ".2f"),
         "gap": _number(tables, "difference", "difference_interval", "+.2f"),
-        "says": says,
+        "says": lambda claim, judge: PHRASES[by_id[claim][judge]],
         "claims": claims,
         "phrases": PHRASES,
-        "counts": counts_of,
-        "shortened": shortened,
         # The report of CO2 writes its numbers beside its pictures.
         "tables": {
             name: _source(config, f"tables/{name}.tex", "reports" if name == "co2" else "tables")
@@ -76,8 +67,8 @@ def _facts(
     facts = {name: to_tex(value) for name, value in config.facts.items()}
     of_paper = [claim for claim in claims if claim["whose"] != "ours"]
     facts["claims"] = str(len(of_paper))
-    for judge, column in JUDGES.items():
-        counts = Counter(claim[column] for claim in of_paper)
+    for judge in JUDGES:
+        counts = Counter(claim[judge] for claim in of_paper)
         facts |= {f"{judge} {word}": str(counts[word]) for word in PHRASES}
     for name in SUMS:
         facts[name] = f"{float(footprint[name]):.3g}" if footprint else "(not tracked)"
@@ -104,21 +95,6 @@ def _source(config: ReproductionConfig, target: str, folder: str) -> dict[str, s
         "command": f"snakemake --cores 8 {target} --config scale={config.scale}{seeds}",
         "numbers": f"results/{config.scale}/{folder}/{Path(target).stem}.csv",
     }
-
-
-def counts_of(claim: CsvLine) -> str:
-    """The counts of a claim's cells: "3 hold, 1 fails, 7 are open, 2 are missing"."""
-    words = {"holds": ("holds", "hold"), "fails": ("fails", "fail")}
-    words |= {word: (f"is {word}", f"are {word}") for word in ("open", "missing")}
-    counts = {forms: int(claim[f"this_run_{word}"]) for word, forms in words.items()}
-    return ", ".join(f"{n} {forms[n != 1]}" for forms, n in counts.items() if n)
-
-
-def shortened(reasons: str, most: int = 4) -> str:
-    """The first `most` reasons, and how many more there are."""
-    parts = reasons.split("; ")
-    more = len(parts) - most
-    return reasons if more <= 0 else f"{'; '.join(parts[:most])}; and {more} more"
 
 
 def compile_pdf(text: str, inputs: list[Path], out: Path) -> None:
@@ -170,7 +146,7 @@ def run(
     total = None
     if footprint:
         total = {line["level"]: line for line in read_lines(footprint, ("level", *SUMS))}["total"]
-    judged = read_lines(claims, JUDGES.values())
+    judged = read_lines(claims, JUDGES)
     cells = {table.stem: read_cells(table) for table in tables}
     text = fill_file(template, **values_of(config, judged, cells, total))
     results = claims.parent.parent

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from epcore.files import Provenance
 from epcore.report.figure import BLUE, facets
 from epcore.report.figure_config import TableFigureConfig
 from epcore.report.numbers import write_table
-from epcore.report.text_table import SECONDS, Cells, Tests
+from epcore.report.text_table import SECONDS, Cells, read_cells
 
 
 def tabulate(config: TableFigureConfig, cells: Cells) -> pd.DataFrame:
@@ -16,18 +17,15 @@ def tabulate(config: TableFigureConfig, cells: Cells) -> pd.DataFrame:
     Accuracy in percent; `seconds` of processor time for 1000 episodes, a forward pass through the
     network not counted.
     """
-    drawn = []
-    for block, row, column in config.places:
-        cell = cells[block.name, row.name, column.name]
-        drawn.append(
-            {
-                "panel": column.heading,
-                "classifier": row.label or row.name,
-                "accuracy": float(cell["accuracy"]),
-                "seconds": float(cell[SECONDS] or "nan"),
-            }
-        )
-    return pd.DataFrame(drawn)
+    return pd.DataFrame(
+        {
+            "panel": cell.episodes,
+            "classifier": cell.label,
+            "accuracy": float(cells[cell.key]["accuracy"]),
+            "seconds": float(cells[cell.key][SECONDS] or "nan"),
+        }
+        for cell in config.cells
+    )
 
 
 def draw(table: pd.DataFrame, note: str, out: Path) -> None:
@@ -51,8 +49,10 @@ def draw(table: pd.DataFrame, note: str, out: Path) -> None:
                 )  # fmt: skip
 
 
-def make(config: TableFigureConfig, cells: Cells, _tests: Tests, out: Path) -> None:
-    """The picture (.pdf, .png) and what is drawn (.csv)."""
-    numbers = tabulate(config, cells)
+def run(config: TableFigureConfig, table: Path, out: Path) -> None:
+    """The stage `speed`: the picture (.pdf, .png) and what is drawn (.csv)."""
+    provenance = Provenance("speed", config, [table])
+    numbers = tabulate(config, read_cells(table))
     write_table(numbers, out.with_suffix(".csv"), "%.4g")
     draw(numbers, config.note, out)
+    provenance.write(out)

@@ -7,7 +7,7 @@ from typing import Any
 from epcore.files import Provenance, write_text
 from epcore.report.aggregate import tabulate_cells, tabulate_tests
 from epcore.report.config import TableConfig
-from epcore.report.lines import PrintedBlock, beside, blocks_of, fact_names, legend, sources
+from epcore.report.lines import PrintedBlock, beside, blocks_of, facts_of, sources
 from epcore.report.markup import to_text
 from epcore.report.numbers import write_table
 from epcore.report.printed import read_printed
@@ -45,14 +45,13 @@ def values_of(config: TableConfig, cells: Cells) -> dict[str, Any]:
     of a cell. groups: what stands above the headings, with the number of columns that each spans.
     """
     table = config.table
-    extra, facts = beside(table, cells), fact_names(table, cells)
+    extra, facts = beside(table, cells), list(facts_of(table))
     blocks = blocks_of(config, cells)
-    caption = f"{config.caption} {legend(config, cells)}".rstrip()
     lead, per_cell = [table.first, *table.marks, *facts], 2 if extra else 1
     groups = itertools.groupby(config.groups)
     return {
         "title": to_text(table.title),
-        "caption": caption,
+        "caption": config.caption,
         "label": table.label,
         "lead": lead,
         "marks": len(table.marks),

@@ -6,7 +6,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from epcore.settings import Settings
 
-Fact = Literal["assumptions", "seconds", "costs"]
+Fact = Literal["parameters", "assumptions", "seconds", "costs"]
 
 
 class Column(Settings):
@@ -54,21 +54,13 @@ class Row(Settings):
         default="", description="the row's name in the paper's numbers, if it has another"
     )
     baseline: str | None = Field(
-        default=None, description="the row of the block that the paired difference is to"
-    )
-    baseline_recipe: str | None = Field(
         default=None,
-        description="a recipe that the paired difference is to; the block need not show it",
+        description="what the paired difference is to: a row of ours in the block, or a recipe, "
+        "which the block need not show",
     )
     marks: tuple[str, ...] = Field(
         default=(), description="those of the table's marks that are ticked"
     )
-
-    @model_validator(mode="after")
-    def _one_baseline(self) -> "Row":
-        if self.baseline is not None and self.baseline_recipe is not None:
-            raise ValueError("give baseline or baseline_recipe, not both")
-        return self
 
     @model_validator(mode="after")
     def _ours_or_theirs(self) -> "Row":
@@ -84,9 +76,9 @@ class ClassifierRows(Settings):
     names: tuple[str, ...] | None = Field(
         default=None, description="entries of classifiers.yaml; all if there is none"
     )
-    baseline: str | None = Field(default=None, description="the row that differences are to")
-    baseline_recipe: str | None = Field(
-        default=None, description="the recipe on whose network the same classifier is compared with"
+    baseline: str = Field(
+        description="what differences are to: a row of the block, or a recipe, on whose network "
+        "they are to the same classifier"
     )
 
 
@@ -143,8 +135,8 @@ class Table(Settings):
     marks: tuple[str, ...] = Field(default=(), description="the headings of columns of ticks")
     facts: tuple[Fact, ...] = Field(
         default=(),
-        description="what columns say of each row: what its classifier assumes, how long that "
-        "takes, and what its training cost in time and energy",
+        description="what columns say of each row: the number of its parameters, what its "
+        "classifier assumes, how long that takes, and what its training cost in time and energy",
     )
     title: str = Field(description="the caption's first sentence")
     notes: str = Field(default="", description="the rest of the caption")

@@ -16,8 +16,24 @@ from epcore.report.statistics import LEVEL, Estimate, holm
 
 Word = Literal["holds", "fails", "open", "not asked"]
 PLURAL: dict[Word, str] = {"holds": "hold", "fails": "fail", "open": "open"}
-# The estimate of a weighted sum of cells.
-Measure = Callable[[Sequence[tuple[float, str]]], Estimate]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The cells that a claim is judged by.
+
+    existing: cells that anybody has a number of; a rival that is not among them is ignored.
+    measurable: the cells that `measure` takes. measure: the estimate of a weighted sum of them.
+    """
+
+    existing: Collection[str]
+    measurable: Collection[str]
+    measure: Callable[[Sequence[tuple[float, str]]], Estimate]
+
+    def covers(self, case: Case) -> bool:
+        """Whether a case can be measured, against one rival at least."""
+        complete = all(cell in self.measurable for cell in (*case.plus, *case.minus))
+        return complete and (not case.rivals or any(r in self.measurable for r in case.rivals))
 
 
 @dataclass(frozen=True)
@@ -75,33 +91,27 @@ class _Test:
     outside: float
     partial: bool
 
+    def verdict(self, inside: float, outside: float) -> CaseVerdict:
+        """The verdict by p-values that are adjusted for their number."""
+        word = _word(inside, outside, self.partial)
+        half_width = self.estimate.half_width or None
+        return CaseVerdict(self.name, self.estimate.value, half_width, word, self.partial)
 
-def judge_estimates(
-    claim: JudgedClaim, existing: Collection[str], measurable: Collection[str], measure: Measure
-) -> Verdict:
-    """Judges a claim by estimates with intervals.
 
-    Args:
-        claim: the claim.
-        existing: cells that anybody has a number of; a rival that is not among them is ignored.
-        measurable: the cells that `measure` takes.
-        measure: the estimate of a weighted sum of measurable cells.
-    """
-    tests = [_tests(contrast, existing, measurable, measure) for contrast in claim.contrasts]
-    all_tests = [test for of_contrast in tests for test in of_contrast]
-    inside = iter(holm([test.inside for test in all_tests]))
-    outside = iter(holm([test.outside for test in all_tests]))
+def judge_estimates(claim: JudgedClaim, evidence: Evidence) -> Verdict:
+    """Judges a claim by estimates with intervals."""
+    tests = [(c, test) for c in claim.contrasts for test in _tests(c, evidence)]
+    inside = holm([test.inside for _, test in tests])
+    outside = holm([test.outside for _, test in tests])
+    cases = [
+        (contrast, test.verdict(*p_values))
+        for (contrast, test), *p_values in zip(tests, inside, outside, strict=True)
+    ]
     words: list[Word] = []
     verdicts: list[CaseVerdict] = []
     missing: list[str] = []
-    for contrast, of_contrast in zip(claim.contrasts, tests, strict=True):
-        judged = []
-        for test in of_contrast:
-            word = _word(next(inside), next(outside), test.partial)
-            half_width = test.estimate.half_width or None
-            judged.append(
-                CaseVerdict(test.name, test.estimate.value, half_width, word, test.partial)
-            )
+    for contrast in claim.contrasts:
+        judged = [case for owner, case in cases if owner is contrast]
         names = {case.name for case in judged}
         absent = [case.name for case in contrast.cases if not names & {case.name, "mean"}]
         words.append(_combine(contrast, [case.word for case in judged], len(absent)))
@@ -120,44 +130,25 @@ def judge_products(claim: JudgedClaim) -> Verdict:
     return Verdict(conjunction(case.word for case in cases), _worst(cases))
 
 
-def in_print(claim: JudgedClaim, printed: Collection[str]) -> JudgedClaim:
-    """The claim without the cases that nobody prints."""
+def covered(claim: JudgedClaim, evidence: Evidence) -> JudgedClaim:
+    """The claim without the cases that cannot be measured."""
     contrasts = (
-        contrast.model_copy(
-            update={"cases": tuple(case for case in contrast.cases if _measurable(case, printed))}
-        )
+        contrast.model_copy(update={"cases": tuple(filter(evidence.covers, contrast.cases))})
         for contrast in claim.contrasts
     )
     return claim.model_copy(update={"contrasts": tuple(c for c in contrasts if c.cases)})
 
 
-def _tests(
-    contrast: JudgedContrast,
-    existing: Collection[str],
-    measurable: Collection[str],
-    measure: Measure,
-) -> list[_Test]:
+def _tests(contrast: JudgedContrast, evidence: Evidence) -> list[_Test]:
     """A test for each case that can be measured, or one for the mean of all cases."""
-    cases = [case for case in contrast.cases if _measurable(case, measurable)]
+    cases = [case for case in contrast.cases if evidence.covers(case)]
     if contrast.of == "mean":
         complete = len(cases) == len(contrast.cases)
-        return [_test(contrast, "mean", cases, existing, measurable, measure)] if complete else []
-    return [_test(contrast, case.name, [case], existing, measurable, measure) for case in cases]
+        return [_test(contrast, "mean", cases, evidence)] if complete else []
+    return [_test(contrast, case.name, [case], evidence) for case in cases]
 
 
-def _measurable(case: Case, cells: Collection[str]) -> bool:
-    complete = all(cell in cells for cell in (*case.plus, *case.minus))
-    return complete and (not case.rivals or any(cell in cells for cell in case.rivals))
-
-
-def _test(
-    contrast: JudgedContrast,
-    name: str,
-    cases: list[Case],
-    existing: Collection[str],
-    measurable: Collection[str],
-    measure: Measure,
-) -> _Test:
+def _test(contrast: JudgedContrast, name: str, cases: list[Case], evidence: Evidence) -> _Test:
     """The test of the mean of cases.
 
     The margin over the best rival exceeds a bound if the margin over every rival does (largest
@@ -166,10 +157,11 @@ def _test(
     share = 1 / len(cases)
     terms = [(share, cell) for case in cases for cell in case.plus]
     terms += [(-share, cell) for case in cases for cell in case.minus]
-    rivals = [rival for case in cases for rival in case.rivals if rival in existing]
-    measured = [rival for rival in rivals if rival in measurable]
+    rivals = [rival for case in cases for rival in case.rivals if rival in evidence.existing]
+    measured = [rival for rival in rivals if rival in evidence.measurable]
     partial = len(measured) < len(rivals)
-    estimates = [measure([*terms, (-1.0, rival)]) for rival in measured] or [measure(terms)]
+    margins = [[*terms, (-1.0, rival)] for rival in measured] or [terms]
+    estimates = [evidence.measure(margin) for margin in margins]
     inside, outside = [0.0], [1.0]
     if (low := contrast.low) is not None:
         strictly = contrast.above is not None

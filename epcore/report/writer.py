@@ -7,16 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import (
-    Environment,
-    PackageLoader,
-    StrictUndefined,
-    TemplateError,
-    TemplateSyntaxError,
-)
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from epcore.errors import UserError
 from epcore.report.markup import to_html, to_tex
 
 
@@ -26,16 +19,8 @@ def fill(template: str, **values: object) -> str:
 
 
 def fill_file(template: Path, **values: object) -> str:
-    """The text of a LaTeX template by its path.
-
-    Raises:
-        UserError: if the template is none, or names a value that there is not.
-    """
-    try:
-        return _environment(latex=True).from_string(template.read_text("utf-8")).render(values)
-    except TemplateError as error:
-        line = f", line {error.lineno}" if isinstance(error, TemplateSyntaxError) else ""
-        raise UserError(f"{template}{line}: {error.message}", "correct the template") from None
+    """The text of a LaTeX template by its path."""
+    return _environment(latex=True).from_string(template.read_text("utf-8")).render(values)
 
 
 @cache

@@ -31,7 +31,7 @@ TEXTS = {
         "embed": PLAN.runs.embed(*RUN),
         "evaluate": PLAN.runs.evaluate(*RUN),
         "table": PLAN.tables.stage("main"),
-        "table-figure": PLAN.figures.of_table("speed"),
+        "speed": PLAN.figures.of_table("speed"),
         "alpha": PLAN.figures.alpha(),
         "curves": PLAN.curves.stages["curves-glyph-mini-resnet12"],
     }.items()

@@ -81,8 +81,8 @@ def test_where_validation_classes_are_too_few_a_choice_is_made_on_five_ways(plan
         ),
         (
             "{recipe: net, baseline: EP}",
-            "{recipe: net, baseline: EP, baseline_recipe: net}",
-            "give baseline or baseline_recipe, not both",
+            "{recipe: net, baseline: epnett}",
+            "unknown row of ours or recipe 'epnett'; did you mean 'epnet'?",
         ),
     ],
 )

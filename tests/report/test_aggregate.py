@@ -103,34 +103,6 @@ def test_parameters_are_those_of_the_checkpoint(table, table_stage):
     assert len({line["parameters"] for line in lines.values()}) > 2
 
 
-def test_the_same_scores_give_the_same_bytes(table_stage, scores, paper):
-    for name in ("one.csv", "two.csv"):
-        run(table_stage, [paper], Path(name))
-    assert Path("one.csv").read_bytes() == Path("two.csv").read_bytes()
-
-
-DAMAGED = {
-    "empty": b"",
-    "one episode": b"episode,accuracy\n0,0.5\n",
-    "in percent": b"episode,accuracy\n0,50.0\n1,60.0\n",
-    "a hole": b"episode,accuracy\n0,0.5\n1,\n2,0.5\n",
-    "noise": np.random.default_rng(0).bytes(500),
-}
-
-
-@pytest.mark.parametrize("how", DAMAGED)
-def test_a_damaged_score_file_is_named_in_one_line(table_stage, scores, paper, how):
-    path = Path(table_stage.cells[5].scores.file)
-    path.write_bytes(DAMAGED[how])
-    with pytest.raises(UserError) as caught:
-        run(table_stage, [paper], Path("main.csv"))
-    message = str(caught.value)
-    assert len(message.splitlines()) == 1
-    assert message.startswith(f"score file {path} is damaged (")
-    assert message.endswith("delete it and run the same command again")
-    assert not Path("main.csv").exists()
-
-
 @pytest.mark.parametrize(
     ("line", "said"),
     [

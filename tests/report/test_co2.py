@@ -145,17 +145,6 @@ def test_several_files_of_one_job_are_that_job(results, attempt):
     assert products.loc[("table", "main"), "attempts"] == 3
 
 
-@pytest.mark.slow
-def test_the_same_attempts_give_the_same_bytes(report):
-    report()
-    files = [OUT, Path("out/co2.md"), Path("out/co2.tex"), Path("out/co2.pdf")]
-    files.append(Path("out/co2.png"))
-    first = [file.read_bytes() for file in files]
-    report()
-    assert [file.read_bytes() for file in files] == first
-    assert OUT.with_suffix(".meta.json").is_file()
-
-
 def test_the_paragraph_says_what_is_measured_and_checks_the_papers_own(results, attempts):
     text = said(attempts)
     assert "in 7 attempts at 6 jobs, 2 of which failed" in text
@@ -198,6 +187,7 @@ def test_the_table_compiles_and_has_its_numbers(report):
         text = compiled("co2.tex")
     assert re.search(r"pretrain\s+3\s+2\s+2\.5\s+3\s+22\s+11\b", text)
     assert re.search(r"Total\s+7\s+2\s+", text)
-    assert re.search(r"This run: 1 hours of GPU jobs at 250 W\s+0\.125 kg", text)
-    assert re.search(r"24480 h at 250 W.*122", text)
+    said = " ".join(text.split())
+    assert "give 0.125 kg CO2 eq: 1 hours of GPU jobs at 250 W." in said
+    assert "122.4 kg by the same formula" in said
     assert max(overfull("out/co2.log"), default=0) < 5

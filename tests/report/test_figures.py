@@ -10,11 +10,10 @@ from reference import propagator
 from score_files import write_scores
 
 from epcore.data.episodes import Episodes
-from epcore.errors import UserError
 from epcore.evaluation.embed import Features
 from epcore.report import ablation, alpha, table
+from epcore.report.ablation import run
 from epcore.report.statistics import student
-from epcore.report.table_figure import run
 from epcore.report.text_table import by_seed, read_cells, read_tests
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -48,13 +47,7 @@ def ablation_stage(fabricate):
 
 def marks_of(stage):
     """Row -> the factors that are on."""
-    return {row.name: row.marks for row in stage.blocks[0].rows if row.recipe}
-
-
-def with_rows(stage, rows):
-    """The figure of a table with these rows of ours alone."""
-    block = stage.blocks[0].model_copy(update={"rows": tuple(rows)})
-    return stage.model_copy(update={"blocks": (block,)})
+    return {cell.row: cell.marks for cell in stage.cells}
 
 
 def scores_of(stage):
@@ -120,8 +113,8 @@ def test_the_words_of_the_ablation_are_text(ablation_stage):
 
 
 def test_an_ablation_without_a_factor_has_the_effects_of_the_others(ablation_stage):
-    rows = [row for row in ablation_stage.blocks[0].rows if "ROT" not in row.marks]
-    shown = with_rows(ablation_stage, rows)
+    without_rotation = tuple(c for c in ablation_stage.cells if "ROT" not in c.marks)
+    shown = ablation_stage.model_copy(update={"cells": without_rotation})
     table = ablation.tabulate(shown, read_cells(TABLE), read_tests(by_seed(TABLE)))
     effects = table.set_index("term")["effect"]
     assert list(effects.index) == ["EFT", "LP", "EP", "EFT x LP", "EFT x EP", "LP x EP"]
@@ -129,13 +122,6 @@ def test_an_ablation_without_a_factor_has_the_effects_of_the_others(ablation_sta
     without = [np.mean(cells[marks]) for marks in cells if "EP" not in marks]
     with_ep = [np.mean(cells[marks]) for marks in cells if "EP" in marks]
     assert effects["EP"] == pytest.approx(np.mean(with_ep) - np.mean(without))
-
-
-def test_a_row_that_the_paper_does_not_print_is_named(ablation_stage):
-    cells = read_cells(TABLE)
-    cells["CONV-4", "exp1", "mini1"]["paper_accuracy"] = ""
-    with pytest.raises(UserError, match=r"no number for CONV-4, exp1, .*; correct `paper`"):
-        ablation.tabulate(ablation_stage, cells, read_tests(by_seed(TABLE)))
 
 
 # -- alpha -----------------------------------------------------------------------------------------

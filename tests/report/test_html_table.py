@@ -139,10 +139,3 @@ def test_the_page_says_that_stand_in_data_are_not_comparable_and_the_scale_paper
         assert ("its numbers are not comparable with the paper's" in caption) == says
         assert f"{group}: " in caption
         assert group in page_of("main").said["th"]
-
-
-def test_a_page_is_the_same_bytes_twice(typeset):
-    typeset("main")
-    first = Path("main.html").read_bytes()
-    typeset("main")
-    assert Path("main.html").read_bytes() == first

@@ -8,9 +8,8 @@ from figure_files import lines_of
 from plans import plan_of
 
 from epcore.errors import UserError
-from epcore.files import meta_of
 from epcore.report import table
-from epcore.report.table_figure import run
+from epcore.report.per_episode import run
 from epcore.report.text_table import by_seed, read_tests
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -28,12 +27,11 @@ def stage(fabricate):
 def accuracies(stage, line, row):
     """Those of a row at the place of a line, of both seeds one after the other."""
     places = {
-        (block.name, row, column.name)
-        for block in stage.blocks
-        for column in stage.columns
-        if stage.backbones.get(block.backbone) == line["backbone"]
-        and stage.datasets[column.dataset] == line["dataset"]
-        and column.heading == line["episodes"]
+        cell.key
+        for cell in stage.cells
+        if cell.row == row
+        and (cell.backbone, cell.dataset, cell.episodes)
+        == (line["backbone"], line["dataset"], line["episodes"])
     }
     files = {
         cell.seed: cell.scores.file
@@ -63,20 +61,6 @@ def test_quantiles_and_shares_are_those_of_the_episodes_of_all_seeds(stage):
         for name, count in counted.items():
             assert float(line[name]) == pytest.approx(100 * count / 80, abs=1e-4)
     assert OUT.with_suffix(".png").stat().st_size > 10_000
-
-
-@pytest.mark.slow
-def test_a_panel_may_lack_episodes_that_others_have(stage):
-    tests = by_seed(TABLE).read_text(encoding="utf-8").splitlines(keepends=True)
-    kept = [
-        line
-        for line in tests
-        if not line.startswith(("CONV-4,EPNet,mini1,", "CONV-4,--Net,mini1,"))
-    ]
-    by_seed(TABLE).write_text("".join(kept), encoding="utf-8")
-    meta_of(TABLE).unlink()
-    run(stage, TABLE, OUT)
-    assert len(lines_of(OUT.with_suffix(".csv"))) == 2 * 2 * 3 * 2 - 2
 
 
 def of_first_panel(stage):

@@ -12,7 +12,7 @@ from score_files import write_classifier
 
 from epcore.report import table
 from epcore.report.scores import reading_classifier
-from epcore.report.table_figure import run
+from epcore.report.speed import run
 
 TABLE = Path("tables/classifiers.csv")
 

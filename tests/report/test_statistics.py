@@ -116,11 +116,6 @@ def test_a_cell_with_fewer_episodes_is_paired_over_the_first_that_both_have():
     assert of_two.value == pytest.approx(np.mean(ONE[:25]) - np.mean(OTHER[:25]))
 
 
-def test_unlike_numbers_of_trainings_are_refused():
-    with pytest.raises(ValueError, match=r"\[1, 2\] trainings"):
-        of_trainings([(1, [ONE, ONE], "a"), (-1, [OTHER], "a")])
-
-
 def test_equal_scores_leave_no_doubt():
     estimate = of_trainings([(1, [ONE], "a"), (-1, [ONE], "a")])
     assert (estimate.above(0), estimate.above(0, strictly=False)) == (1, 0)
