@@ -60,7 +60,7 @@ def test_a_finished_target_has_no_jobs_left_and_a_lost_file_its_own(finished, mo
     jobs = planned(plan, ["tables/main.tex"])
     assert Counter(job.rule for job in jobs) == {"table": 1, "publish": 1}
     main = main_config(Path("config"), {"scale": "tiny"})
-    forecast(["tables/main.tex"], Path("config"), main, medians_alone=False)
+    forecast(["tables/main.tex"], Path("config"), main, device=None, medians_alone=False)
     assert re.search(r"^  table +1 .* here$", capsys.readouterr().out, re.M)
 
 
