@@ -152,7 +152,7 @@ def start_from(
     if len(base_weights) not in (0, classes, with_validation):
         raise UserError(
             f"{checkpoint.name} knows {len(base_weights)} classes, data set {store.name} has "
-            f"{classes} base classes",
+            f"{classes} base classes, {with_validation} with those of validation",
             REMEDY,
         )
     return Pretrained(network, base_weights, float(head.get("scale", 1)))

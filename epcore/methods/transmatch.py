@@ -131,9 +131,14 @@ class TransMatch(EpisodicMethod):
         cast = torch.is_autocast_enabled(kind)
         # With its cache autocast would go on with the weights that it cast before the first step.
         with torch.autocast(kind, enabled=cast, cache_enabled=False):
-            seeds = (each.initial_seed() for each in episodes.generators(self.options.seed))
-            pairs = zip(episodes.points, seeds, strict=True)
-            return torch.stack([self._scores_of_one(episodes, *pair) for pair in pairs])
+            return torch.stack(
+                [
+                    self._scores_of_one(episodes, points, generator.initial_seed())
+                    for points, generator in zip(
+                        episodes.points, episodes.generators(self.options.seed), strict=True
+                    )
+                ]
+            )
 
     def _scores_of_one(self, episodes: EpisodeBatch, points: Tensor, seed: int) -> Tensor:
         """Logits `(queries, way)` of the episode with these points `(N, D)`."""
@@ -216,10 +221,10 @@ class TransMatch(EpisodicMethod):
 
     def draws(self, random: np.random.Generator, labeled: int, unlabeled: int) -> Iterator[Draw]:
         """The random choices of all steps of an episode with so many images."""
-        supports = _batches(random, labeled, REPEATS)
-        others = _batches(random, unlabeled, copies=-(-BATCH // unlabeled))
+        labeled_batches = _batches(random, labeled, REPEATS)
+        unlabeled_batches = _batches(random, unlabeled, copies=-(-BATCH // unlabeled))
         for _ in range(self.options.steps):
-            rows = next(supports), next(others)
+            rows = next(labeled_batches), next(unlabeled_batches)
             shifts = self._shifts(random, 3 * BATCH)
             share = random.beta(self.options.mixup, self.options.mixup)
             partners = random.permutation(3 * BATCH)

@@ -1,6 +1,6 @@
 """The methods of compared.yaml: their stages' configs."""
 
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from epcore.config.compared import ComparedMethod
@@ -62,7 +62,7 @@ class Compared:
             episodes=method.episodes,
         )
 
-    @property
+    @cached_property
     def trained(self) -> list[str]:
         """The recipes that are trained on episodes; others are pretrained, and tuned in a test."""
         recipes = self._registry.recipes

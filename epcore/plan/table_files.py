@@ -49,9 +49,9 @@ def _read(path: Path, registry: Registry) -> Table:
             if row.backbone is not None:
                 pick(registry.backbones, row.backbone, "backbone", place)
             if row.baseline is not None and row.baseline not in ours:
-                known = {**ours, **dict.fromkeys(recipes.names)}
+                baselines = {**ours, **dict.fromkeys(recipes.names)}
                 recipe = row.baseline.partition("+")[0]
-                pick(known, recipe, "row of ours or recipe", f"{place}, baseline")
+                pick(baselines, recipe, "row of ours or recipe", f"{place}, baseline")
             if row.method is not None and table.imagenet_fs is None:
                 recipes.check(row.method, f"{place}, method")
             if row.recipe is not None:

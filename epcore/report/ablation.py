@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from epcore.errors import UserError
 from epcore.files import Provenance
 from epcore.report.figure import BAR, BLUE, ORANGE, ends, figure
 from epcore.report.figure_config import TableFigureConfig, factors_of
@@ -47,7 +48,11 @@ def effects(trainings: Sequence[Design], factors: Sequence[str]) -> dict[Term, E
 
 
 def tabulate(config: TableFigureConfig, cells: Cells, tests: Tests) -> pd.DataFrame:
-    """A line for each term: effect and interval in points of this run, effect in the paper."""
+    """A line for each term: effect and interval in points of this run, effect in the paper.
+
+    Raises:
+        UserError: if the paper prints no number for a row.
+    """
     first = config.cells[0]
     drawn = [c for c in config.cells if (c.block, c.column) == (first.block, first.column)]
     factors = factors_of([cell.marks for cell in drawn])
@@ -55,7 +60,13 @@ def tabulate(config: TableFigureConfig, cells: Cells, tests: Tests) -> pd.DataFr
     theirs: dict[frozenset[str], np.ndarray] = {}
     for cell in drawn:
         marks = frozenset(cell.marks) & {*factors}
-        theirs[marks] = np.array(float(cells[cell.key]["paper_accuracy"]))
+        printed = cells[cell.key]["paper_accuracy"]
+        if not printed:
+            raise UserError(
+                f"the paper prints no number for {', '.join(cell.key)}",
+                "correct `paper` of the table, or draw another one",
+            )
+        theirs[marks] = np.array(float(printed))
         for test in tests[cell.key]:
             ours.setdefault(test["seed"], {})[marks] = read_test(test)
     lines = [

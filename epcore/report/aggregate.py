@@ -50,8 +50,8 @@ def tabulate_tests(config: TableConfig) -> pd.DataFrame:
         }
         if cell.baseline:
             baseline = read_scores(cell.baseline)
-            both = min(len(accuracies), len(baseline))  # a test may have the first episodes alone
-            line |= _named("difference", mean(accuracies[:both] - baseline[:both]))
+            count = min(len(accuracies), len(baseline))  # a test may have the first episodes alone
+            line |= _named("difference", mean(accuracies[:count] - baseline[:count]))
         if cell.tells_of_classifier:
             line |= _classifier(cell.scores)
             if "seconds" not in config.table.facts:  # a time, which no other run repeats

@@ -117,8 +117,8 @@ def counts_of(judged: list[Judged]) -> list[str]:
     lines = []
     for title, column in JUDGES.items():
         counts = Counter(getattr(judgment, column).word for judgment in judged)
-        told = ", ".join(f"{counts[word]} {plural}" for word, plural in words.items())
-        lines.append(f"{title}: {told} of the paper's {len(judged)} claims")
+        verdicts = ", ".join(f"{counts[word]} {plural}" for word, plural in words.items())
+        lines.append(f"{title}: {verdicts} of the paper's {len(judged)} claims")
     return lines
 
 

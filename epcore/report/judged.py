@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from epcore.errors import UserError
 from epcore.report.claim_config import ClaimsConfig, JudgedClaim, SignedNumber, parts_of
 from epcore.report.scores import read_test
 from epcore.report.statistics import Estimate, of_printed, of_trainings, without_error
@@ -21,6 +22,7 @@ from epcore.report.verdicts import (
     judge_estimates,
     judge_products,
 )
+from epcore.settings import suggest
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,15 @@ def _judge_numbers(numbers: Sequence[SignedNumber], files: Mapping[str, Path]) -
 
 
 def _judge_number(number: SignedNumber, file: Path) -> CaseVerdict:
+    """Judges a number of a figure.
+
+    Raises:
+        UserError: if the figure has no such number.
+    """
     table = pd.read_csv(file).set_index("name")
+    if number.number not in table.index:
+        known = suggest(number.number, [*table.index])
+        raise UserError(f"config/claims.yaml: {file} has no number {number.number!r}{known}")
     value, low, high = table.loc[number.number, ["value", "low", "high"]].astype(float)
     below, above = high < 0, low > 0
     if number.sign == "below zero":

@@ -43,7 +43,7 @@ def tabulate(rows: tuple[str, str], episodes: pd.DataFrame) -> pd.DataFrame:
         episodes[episodes["row"] == row].set_index([*PLACE, "seed", "episode"])["accuracy"]
         for row in rows
     )
-    gap = (second - first).round(9)
+    gap = (second - first).dropna().round(9)  # over the episodes that both rows have
     for name, met in (("above", gap > 0), ("equal", gap == 0), ("below", gap < 0)):
         shares = 100 * met.groupby(PLACE).mean()
         table[name] = shares.reindex(table.index.droplevel("row")).to_numpy()

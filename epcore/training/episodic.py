@@ -21,7 +21,7 @@ from epcore.methods.base import Pretrained
 from epcore.runtime.device import autocast, choose_device, place, set_precision
 from epcore.training.config import MetaTrainConfig
 from epcore.training.loop import seed_of
-from epcore.training.session import Session, base_labels
+from epcore.training.session import Session, labels_among
 
 
 class EpisodicTask:
@@ -61,7 +61,7 @@ class EpisodicTask:
             self.base_head = nn.Linear(self.method.base_features, classes)
             self.model = nn.ModuleDict({"method": self.method, "base_head": self.base_head})
         place(self.model, device)
-        self.base_labels = base_labels(store).to(device)
+        self.base_labels = labels_among(store, "base").to(device)
         self.tester = EpisodicTester(self.method, config.view, config.precision, device)
         self.store, self.episodes = store, episodes
         self.augmenter = Augmenter(self.settings.augmentation, config.view)

@@ -19,7 +19,7 @@ from epcore.evaluation.inference import Inference
 from epcore.runtime.device import autocast, choose_device, place, set_precision
 from epcore.training.config import FinetuneConfig
 from epcore.training.loop import seed_of
-from epcore.training.session import Session, Validator, base_labels
+from epcore.training.session import Session, Validator, labels_among
 
 
 class FinetuningModel(nn.Module):
@@ -46,7 +46,7 @@ class FinetuningTask:
         self.settings = config.finetuning
         self.steps = self.settings.episodes_per_epoch
         self.images_per_step = self.settings.way * (config.shot + self.settings.queries)
-        self.labels, self.base = base_labels(store), pool_of(store, "base")
+        self.labels, self.base = labels_among(store, "base"), pool_of(store, "base")
         self.device_images = DeviceImages(store, store.image_indices("base"), device)
         classes = len(store.class_indices("base"))
         if checkpoint.cosine_head:

@@ -21,7 +21,7 @@ from epcore.training.loop import seed_of
 from epcore.training.mixup import MixupLoss
 from epcore.training.pretraining_loss import ROTATIONS, PretrainingLoss, PretrainingModel
 from epcore.training.process_group import ALONE, ProcessGroup, launch
-from epcore.training.session import Session, Validator, base_labels
+from epcore.training.session import Session, Validator, labels_among
 
 
 class PretrainingTask:
@@ -37,8 +37,8 @@ class PretrainingTask:
     ) -> None:
         self.config, self.device, self.team = config, device, team
         self.settings = config.pretraining
-        more: tuple[Split, ...] = ("val",) if self.settings.with_validation else ()
-        self.rows = store.image_indices("base", *more)
+        splits: tuple[Split, ...] = ("base", "val") if self.settings.with_validation else ("base",)
+        self.rows = store.image_indices(*splits)
         if len(self.rows) < self.settings.batch_size:
             raise UserError(
                 f"data set {store.name}: its {len(self.rows)} base images do not fill one batch",
@@ -58,11 +58,11 @@ class PretrainingTask:
                 f"(each in {self.settings.copies} rotations) evenly",
                 "change resources.gpus or pretraining.batch_size",
             )
-        self.labels = base_labels(store, *more)
+        self.labels = labels_among(store, *splits)
         self.device_images = DeviceImages(store, self.rows, device)
         torch.manual_seed(seed_of(config.seed, "pretrain", "weights"))
         self.model = PretrainingModel(
-            build(config.backbone), len(store.class_indices("base", *more)), self.settings.heads
+            build(config.backbone), len(store.class_indices(*splits)), self.settings.heads
         )
         team.synchronize(self.model)
         place(self.model, device)

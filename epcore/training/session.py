@@ -29,10 +29,10 @@ from epcore.training.process_group import ALONE, ProcessGroup
 from epcore.training.schedule import OptimizerSettings
 
 
-def base_labels(store: ImageStore, *more: Split) -> torch.Tensor:
-    """For each store row, its class counted among those of base and `more`; -1 for the others."""
+def labels_among(store: ImageStore, *splits: Split) -> torch.Tensor:
+    """For each store row, its class counted among the classes of the splits; -1 for the others."""
     labels = torch.full((len(store.labels),), -1)
-    for position, label in enumerate(store.class_indices("base", *more)):
+    for position, label in enumerate(store.class_indices(*splits)):
         labels[torch.from_numpy(store.labels == label)] = position
     return labels
 

@@ -560,7 +560,7 @@ def test_the_demos_data_has_the_classes_and_images_that_every_protocol_needs():
         images = getattr(settings.images_per_class, asked.split)
         assert images >= asked.shot + asked.queries + asked.unlabeled, (dataset, name)
         chosen = select_classes(settings.selection).values()
-        assert sum(each.split == asked.split for each in chosen) >= asked.way
+        assert sum(c.split == asked.split for c in chosen) >= asked.way
 
 
 # -- a scale with some of the tables ---------------------------------------------------------------

@@ -490,6 +490,9 @@ def test_a_figure_is_judged_by_the_number_that_it_writes(config, tmp_path, numbe
     assert found.this_run.word == word
     (found,) = judge(only, {}, {})
     assert found.reason == "This scale does not draw two-moons; --config scale=paper does."
+    file.write_text("name,value,low,high,what\n")
+    with pytest.raises(UserError, match=f"has no number '{claim.numbers[0].number}'"):
+        judge(only, {}, {"two-moons": file})
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from reference import propagator
 from score_files import write_scores
 
 from epcore.data.episodes import Episodes
+from epcore.errors import UserError
 from epcore.evaluation.embed import Features
 from epcore.report import ablation, alpha, table
 from epcore.report.ablation import run
@@ -122,6 +123,13 @@ def test_an_ablation_without_a_factor_has_the_effects_of_the_others(ablation_sta
     without = [np.mean(cells[marks]) for marks in cells if "EP" not in marks]
     with_ep = [np.mean(cells[marks]) for marks in cells if "EP" in marks]
     assert effects["EP"] == pytest.approx(np.mean(with_ep) - np.mean(without))
+
+
+def test_a_row_that_the_paper_does_not_print_is_named(ablation_stage):
+    cells = read_cells(TABLE)
+    cells["CONV-4", "exp1", "mini1"]["paper_accuracy"] = ""
+    with pytest.raises(UserError, match=r"no number for CONV-4, exp1, .*correct `paper`"):
+        ablation.tabulate(ablation_stage, cells, read_tests(by_seed(TABLE)))
 
 
 # -- alpha -----------------------------------------------------------------------------------------

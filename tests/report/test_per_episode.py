@@ -3,13 +3,14 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from figure_files import lines_of
 from plans import plan_of
 
 from epcore.errors import UserError
 from epcore.report import table
-from epcore.report.per_episode import run
+from epcore.report.per_episode import run, tabulate
 from epcore.report.text_table import by_seed, read_tests
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -61,6 +62,18 @@ def test_quantiles_and_shares_are_those_of_the_episodes_of_all_seeds(stage):
         for name, count in counted.items():
             assert float(line[name]) == pytest.approx(100 * count / 80, abs=1e-4)
     assert OUT.with_suffix(".png").stat().st_size > 10_000
+
+
+def test_rows_are_compared_over_the_episodes_that_both_have():
+    rows, place = ("A", "B"), {"dataset": "d", "backbone": "b", "episodes": "e", "seed": 0}
+    shown = {"A": [50, 50, 50, 50], "B": [60, 40]}
+    episodes = pd.DataFrame(
+        {**place, "row": row, "episode": number, "accuracy": accuracy}
+        for row, values in shown.items()
+        for number, accuracy in enumerate(values)
+    )
+    shares = tabulate(rows, episodes)[["above", "equal", "below"]]
+    assert (shares == [50, 0, 50]).all(axis=None)
 
 
 def of_first_panel(stage):
